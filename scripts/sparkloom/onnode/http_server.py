@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as Late
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from sparkloom.onnode import listening
 
+Made = TypeVar("Made")
 IDLE = 60.0  # seconds that a connection may say nothing
 
 
@@ -60,3 +64,23 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """The router's log has every request, with its person."""
+
+
+class Shared(Generic[Made]):
+    """What is made in a thread, once for all who ask meanwhile: an engine, or a cluster, may be slow."""
+
+    def __init__(self, make: Callable[[], Made], patience: float) -> None:
+        self._make, self._patience = make, patience
+        self._pool, self._lock = ThreadPoolExecutor(1), threading.Lock()
+        self._made: Future[Made] | None = None
+
+    def get(self) -> Made | None:
+        """None when it does not come in time; one that is late is waited for by the next who asks."""
+        with self._lock:
+            if self._made is None or self._made.done():
+                self._made = self._pool.submit(self._make)
+            made = self._made
+        try:
+            return made.result(self._patience)
+        except Late:
+            return None

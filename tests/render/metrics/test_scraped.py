@@ -17,6 +17,7 @@ from urllib.request import urlopen
 import pytest
 
 from sparkloom import case
+from sparkloom.onnode.host import backup
 from sparkloom.onnode.host_metrics import main as host_metrics
 from sparkloom.onnode.rank import probes
 from sparkloom.render.metrics import alerts, dashboards, scrapes, series
@@ -128,7 +129,7 @@ def _host_file(folder: Path) -> None:
         text = host_metrics.page(host_metrics.samples(settings, {"endpoint": time.time() + 86400}, time.time()))
         # nothing holds this GPU back, and a panel shows what does
         held = 'sparkloom_gpu_held_back{gpu="0",reason="temperature"} '
-        host_metrics.write(folder / "textfiles", text.replace(f"{held}0", f"{held}1"))
+        backup.write(folder / "textfiles" / host_metrics.FILE, text.replace(f"{held}0", f"{held}1"), 0o644)
 
 
 def _grow(folder: Path, counters: Callable[[], str], ended: threading.Event) -> None:

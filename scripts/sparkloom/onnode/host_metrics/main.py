@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.onnode import memory_guard
-from sparkloom.onnode.host import memory
+from sparkloom.onnode.host import backup, memory
 from sparkloom.onnode.host_metrics import certificates, gpu
 from sparkloom.onnode.prometheus import Family
 
@@ -63,15 +63,6 @@ def page(given: Iterable[Sample]) -> str:
     return "".join(one.text((labels, value) for name, labels, value in told if name == one.name) for one in FAMILIES)
 
 
-def write(folder: Path, text: str) -> None:
-    """Beside it first, under a name that no collector reads."""
-    folder.mkdir(parents=True, exist_ok=True)
-    aside = folder / f"{FILE}.new"
-    aside.write_text(text)
-    aside.chmod(0o644)  # the exporter is nobody
-    aside.replace(folder / FILE)
-
-
 def main(words: list[str]) -> int:
     if len(words) != 1 or words[0].startswith("-"):
         print("usage: host-metrics.pyz SETTINGS.JSON", file=sys.stderr)
@@ -82,7 +73,8 @@ def main(words: list[str]) -> int:
     while True:
         now = time.time()
         try:
-            write(Path(settings["folder"]), page(samples(settings, kept.read(now), now)))
+            # its scratch name is none that a collector reads, and the exporter, who is nobody, may read the file
+            backup.write(Path(settings["folder"], FILE), page(samples(settings, kept.read(now), now)), 0o644)
             trouble = gpu.problem()
         except OSError as error:
             trouble = f"{error.filename or settings['folder']}: {error.strerror}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.onnode.images.runtime import ImageError, Runtime
+from sparkloom.onnode.rank import procs
 
 RUN = Path("/run/sparkloom/images")
 # The command's words are "$@"; its end is told by a file that is whole or not there.
@@ -64,11 +64,10 @@ class Background:
     def _alive(self) -> bool:
         """Whether that process is ours, not a later one with the same number."""
         try:
-            pid = int((self.folder / "pid").read_text())
-            with_it = os.fsencode(self.folder) in Path(f"/proc/{pid}/cmdline").read_bytes()
-            return with_it and Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+            one = procs.look(int((self.folder / "pid").read_text()))
         except (OSError, ValueError):
             return False
+        return one is not None and one.lives and str(self.folder) in one.title
 
     def said(self) -> list[str]:
         """The lines that it wrote."""

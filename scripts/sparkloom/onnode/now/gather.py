@@ -134,33 +134,29 @@ class Gatherer:
 
     def _told(self, pod: Any) -> tuple[str, dict[str, Any] | None]:
         """What the supervisor in a running pod says of itself; None when it does not answer."""
-        name, port = str(pod.metadata.name), _port(pod, PROBE_PORT)
-        if pod.status.phase != "Running" or port is None:
-            return name, None
-        try:
-            return name, _json(self.reached.ask(pod, port, STATUS_PATH)) or None
-        except Unreached:
-            return name, None
+        running = pod.status.phase == "Running"
+        said = self._asked(pod, _port(pod, PROBE_PORT), STATUS_PATH) if running else None
+        return str(pod.metadata.name), _json(said) or None
 
     def _counted(self, pod: Any, facts: Facts) -> tuple[str, dict[str, float] | None]:
         """What its engine counts, under our names; None where it says nothing that is known."""
-        name, port = str(pod.metadata.name), _port(pod, API_PORT)
-        try:
-            page = self.reached.ask(pod, port or 0, "/metrics")
-        except Unreached:
-            return name, None
-        return name, gauges.read(page, facts.get("gauges") or {}) or None
+        page = self._asked(pod, _port(pod, API_PORT), "/metrics")
+        return str(pod.metadata.name), gauges.read(page or b"", facts.get("gauges") or {}) or None
 
     def _held(self) -> dict[str, int]:
         """Requests that the router keeps back until an engine has room, by group; nothing where no router says so."""
         routers = seen.pods(self.reached, self.namespace, ROUTER)
         for pod in (one for one in routers if one.status.phase == "Running"):
-            try:
-                page = self.reached.ask(pod, ROUTER_PORT, f"/stats/prometheus?filter={HELD_BACK}")
-            except Unreached:
-                continue
-            return held_back(page.decode(errors="replace"))
+            if page := self._asked(pod, ROUTER_PORT, f"/stats/prometheus?filter={HELD_BACK}"):
+                return held_back(page.decode(errors="replace"))
         return {}
+
+    def _asked(self, pod: Any, port: int | None, path: str) -> bytes | None:
+        """None of one that does not answer."""
+        try:
+            return self.reached.ask(pod, port, path) if port else None
+        except Unreached:
+            return None
 
     def _rate(self, pod: str, page: Mapping[str, float], now: float) -> float | None:
         """Tokens a second since the last look; None at the first one, and after an engine began anew."""

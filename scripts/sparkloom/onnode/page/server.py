@@ -117,19 +117,16 @@ class Kept:
         self, look: Callable[[], dict[str, Any]], *, every: float = EVERY, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._look, self._every, self._clock = look, every, clock
-        self._changed = threading.Condition()
-        self._making = False
+        self._looks, self._lock = http_server.Shared(self._make, WAITS), threading.Lock()
         self._picture: dict[str, Any] = {}
         self._at = self._tried = float("-inf")
         self._problem = ""
 
     def told(self) -> Told | None:
         """None where nothing could be seen yet: `problem` says why."""
-        with self._changed:
-            if self._clock() - self._tried >= self._every and not self._making:
-                self._making = True
-                threading.Thread(target=self._make, name="look", daemon=True).start()
-            self._changed.wait_for(lambda: not self._making, WAITS)
+        if self._clock() - self._tried >= self._every:
+            self._looks.get()
+        with self._lock:
             age = self._clock() - self._at
             if not self._picture:
                 return None
@@ -148,8 +145,7 @@ class Kept:
             problem = str(error)
         except Exception as error:  # what nobody thought of must not end the thread that all wait for
             problem = f"what the cluster says cannot be read: {type(error).__name__}: {error}"
-        with self._changed:
+        with self._lock:
             if made:
                 self._picture, self._at = made, begun
-            self._problem, self._tried, self._making = problem, self._clock(), False
-            self._changed.notify_all()
+            self._problem, self._tried = problem, self._clock()

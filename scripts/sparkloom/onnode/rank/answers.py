@@ -14,6 +14,7 @@ KEY_FILE = "SPARKLOOM_KEY_FILE"  # another place of that file
 
 PROMPT = "Say one word."
 PAGE_SECONDS = 10.0
+CONNECT = 5.0
 
 
 def key() -> str | None:
@@ -64,9 +65,9 @@ def page(order: Order) -> str | None:
         return None
 
 
-def listens(order: Order) -> bool:
+def listens(address: str, port: int) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", order.port), timeout=5).close()
+        socket.create_connection((address, port), timeout=CONNECT).close()
     except OSError:
         return False
     return True

@@ -8,11 +8,8 @@ person.
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as Late
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -195,7 +192,6 @@ NAMES = tuple(family.name for family in FAMILIES)
 
 
 ENGINE = "/metrics/engine"
-PATIENCE = 8.0  # less than a scrape waits
 OURS = re.compile(r"""[{,]\s*(?:group|rank|node)\s*=""")
 LINE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?=[^}])|\{\}|(?=[ \t]))")
 NONE = "# this engine has no counters in this form\n"
@@ -203,26 +199,6 @@ PAGES: dict[str, Callable[[StatusLog], str | None]] = {
     PATH: lambda log: page(log.order, log.rank, dict(log.status), time.time()),
     ENGINE: lambda log: engine(log.order, log.rank),
 }
-
-
-class Scraped:
-    """Each made in a thread, once for all who ask meanwhile: an engine may be slow."""
-
-    def __init__(self, log: StatusLog) -> None:
-        self.log, self._pool = log, ThreadPoolExecutor(len(PAGES))
-        self._made: dict[str, Future[str | None]] = {}
-        self._lock = threading.Lock()
-
-    def page(self, path: str) -> str | None:
-        """None when it does not come in time; one that is late is waited for by the next who asks."""
-        with self._lock:
-            made = self._made.get(path)
-            if made is None or made.done():
-                made = self._made[path] = self._pool.submit(PAGES[path], self.log)
-        try:
-            return made.result(PATIENCE)
-        except Late:
-            return None
 
 
 def prefix(order: Order) -> str:

@@ -11,10 +11,12 @@ import json
 import socket
 import threading
 import time
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 from sparkloom.onnode import http_server, listening, prometheus
+from sparkloom.onnode.http_server import Shared
 from sparkloom.onnode.rank import exposition
 from sparkloom.onnode.rank.order import STATUS_PATH
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
@@ -23,6 +25,7 @@ LONGEST = 4096  # bytes of a question
 EACH, TOTAL = 512, 640  # who asks at once, of one address and of all
 BACKLOG = 512  # of the kernel: who is dropped by it comes a second late
 PATIENCE = 10.0  # for a question to be asked in full
+SCRAPED = 8.0  # less than a scrape waits
 AGAIN = 2.0
 ASKED = {"/ready": "ready", "/live": "live", "/started": "started"}
 
@@ -47,7 +50,8 @@ def _serve(log: StatusLog, address: str, port: int) -> None:
 class Server(listening.Server):
     def __init__(self, log: StatusLog, listener: socket.socket) -> None:
         super().__init__("probes", listener, Handler, listening.ConnectionLimit(EACH, TOTAL))
-        self.log, self.scraped = log, exposition.Scraped(log)
+        self.log = log
+        self.pages = {path: Shared(partial(made, log), SCRAPED) for path, made in exposition.PAGES.items()}
 
 
 class Handler(http_server.Handler):
@@ -66,8 +70,8 @@ class Handler(http_server.Handler):
         if not self.question.left:
             too_long = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
             self.text(too_long, f"a question has {LONGEST} bytes at most")
-        elif self.path in exposition.PAGES:
-            self._page(self.server.scraped.page(self.path))
+        elif shared := self.server.pages.get(self.path):
+            self._page(shared.get())
         elif self.path == STATUS_PATH:  # for the page and the waker, whom policies let in
             self.answer(HTTPStatus.OK, "application/json", json.dumps(status).encode(), {})
         elif self.path in ASKED:

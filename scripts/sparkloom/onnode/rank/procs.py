@@ -27,6 +27,7 @@ class Process:
     born: int  # in ticks: tells a later process with the same number
     title: str
     ticks: int = 0  # of processor time that it and its ended children had
+    program: str = ""  # the first word of its command
 
     @property
     def lives(self) -> bool:
@@ -42,21 +43,25 @@ def adopt() -> None:
 def look(pid: int) -> Process | None:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
         return None
     name = stat[stat.index("(") + 1 : stat.rindex(")")]
     rest = stat[stat.rindex(")") + 2 :].split()
-    return Process(pid, int(rest[1]), rest[0], int(rest[19]), f"{name} {command}", sum(int(n) for n in rest[11:15]))
+    title = f"{name} {' '.join(words).strip()}"
+    return Process(pid, int(rest[1]), rest[0], int(rest[19]), title, sum(int(n) for n in rest[11:15]), words[0])
 
 
-def below(pid: int) -> list[Process]:
-    """All living descendants of a process."""
-    every = [p for entry in Path("/proc").iterdir() if entry.name.isdigit() and (p := look(int(entry.name)))]
-    family, descendants = {pid}, []
+def every() -> list[Process]:
+    return [p for entry in Path("/proc").iterdir() if entry.name.isdigit() and (p := look(int(entry.name)))]
+
+
+def below(*pids: int) -> list[Process]:
+    """All living descendants of these processes."""
+    known, family, descendants = every(), set(pids), list[Process]()
     grew = True
     while grew:
-        fresh = [p for p in every if p.parent in family and p.pid not in family]
+        fresh = [p for p in known if p.parent in family and p.pid not in family]
         grew = bool(fresh)
         family |= {p.pid for p in fresh}
         descendants += fresh

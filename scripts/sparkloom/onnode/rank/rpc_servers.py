@@ -9,13 +9,12 @@ from __future__ import annotations
 import asyncio
 import time
 
-from sparkloom.onnode.rank import waits
+from sparkloom.onnode.rank import answers, waits
 from sparkloom.onnode.rank.group import RankGroup
-from sparkloom.onnode.rank.order import Member, Order
+from sparkloom.onnode.rank.order import Order
 from sparkloom.onnode.rank.status_log import StatusLog
 
 EVERY = 1.0
-CONNECT = 5.0  # seconds for one try
 
 
 async def missing(order: Order, group: RankGroup, log: StatusLog, *leaving: asyncio.Event) -> str:
@@ -25,7 +24,7 @@ async def missing(order: Order, group: RankGroup, log: StatusLog, *leaving: asyn
     begun = time.monotonic()
     for member in order.members[1:]:
         where = f"{member.address}:{order.lends}"
-        while not await _listens(member, order.lends):
+        while not await asyncio.to_thread(answers.listens, member.address, order.lends):
             if group.stop.is_set() or any(event.is_set() for event in leaving):
                 return ""
             if time.monotonic() - begun > order.limits.lend:
@@ -33,12 +32,3 @@ async def missing(order: Order, group: RankGroup, log: StatusLog, *leaving: asyn
             log.progress("lenders", f"{member} does not listen yet at {where}")
             await waits.first(EVERY, group.stop, *leaving)
     return ""
-
-
-async def _listens(member: Member, port: int) -> bool:
-    try:
-        _, writer = await asyncio.wait_for(asyncio.open_connection(member.address, port), CONNECT)
-    except (OSError, waits.Late):
-        return False
-    writer.close()
-    return True

@@ -68,7 +68,7 @@ class Tokens:
     def _question(self) -> str:
         if self.first:
             return answers.again(self.order)
-        return answers.streamed(self.order) if answers.listens(self.order) else "its port is closed"
+        return answers.streamed(self.order) if answers.listens("127.0.0.1", self.order.port) else "its port is closed"
 
     def _answered(self, problem: str) -> None:
         if not problem:

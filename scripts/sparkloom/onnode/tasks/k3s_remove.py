@@ -18,6 +18,7 @@ from typing import Any
 
 from sparkloom.onnode.host import networkd
 from sparkloom.onnode.host.read import completed, mounted
+from sparkloom.onnode.rank import procs
 from sparkloom.onnode.task import Data, Task
 
 run = partial(completed, timeout=120)
@@ -26,34 +27,11 @@ UNITS = Path("/etc/systemd/system")
 RULES = re.compile(r"KUBE-|CNI-|FLANNEL|flanneld|kube-router")
 
 
-def shims(data: str) -> list[Any]:
+def shims(data: str) -> list[int]:
     """Processes that K3s' shims look after: containers go on when K3s stops, so they must be ended one by one."""
-    parents, pids = {}, set()
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            stat = (process / "stat").read_text()
-            words = (process / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        pid = int(process.name)
-        parents[pid] = int(stat.rpartition(")")[2].split()[1])
-        program = words[0].decode(errors="replace")
-        if program.startswith(f"{data}/data/") and "containerd-shim" in program:
-            pids.add(pid)
-    grown = True
-    while grown:
-        children = {pid for pid, parent in parents.items() if parent in pids} - pids
-        pids |= children
-        grown = bool(children)
-    return sorted(pids)
-
-
-def end(pids: list[Any]) -> None:
-    for pid in pids:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except OSError:
-            continue
+    known = [one for one in procs.every() if one.program.startswith(f"{data}/data/")]
+    pids = [one.pid for one in known if "containerd-shim" in one.program]
+    return sorted({*pids, *(one.pid for one in procs.below(*pids))})
 
 
 def unmount(prefixes: list[Any]) -> list[Any]:
@@ -123,7 +101,8 @@ def take(args: Mapping[str, Any]) -> list[str]:
     run("systemctl", "daemon-reload")
     until = time.monotonic() + 30
     while (pids := shims(args["data"])) and time.monotonic() < until:
-        end(pids)
+        for pid in pids:
+            procs.send(pid, signal.SIGKILL)
         time.sleep(0.2)
     if held := unmount(args["mounts"]):
         return held

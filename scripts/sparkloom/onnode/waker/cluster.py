@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from sparkloom.onnode import kube
 from sparkloom.onnode.kube import JSON, MERGE, Unreached
@@ -16,7 +16,7 @@ from sparkloom.onnode.prometheus import samples
 from sparkloom.onnode.rank.exposition import CONNECTIONS, PATH
 from sparkloom.onnode.rank.order import STATUS_PATH
 from sparkloom.onnode.waker import use
-from sparkloom.onnode.waker.state import Group
+from sparkloom.onnode.waker.state import Group, Seen
 
 READY = "/ready"
 AT_ONCE = 8  # questions
@@ -25,14 +25,6 @@ Asked = Callable[[str, int, str, str], bytes]
 
 class Reached(seen.Reached, Protocol):
     def change(self, method: str, path: str, content: Any, kind: str = JSON) -> Any: ...
-
-
-class There(NamedTuple):
-    """A group as the API server has it."""
-
-    up: int
-    pods: int
-    head: str  # address of rank 0's pod, empty where there is none
 
 
 @dataclass
@@ -61,17 +53,13 @@ class Cluster:
 
     def ready(self, group: Group) -> bool:
         """As the router finds it: by the Service, at the supervisor."""
-        try:
-            self.asked(group.address, self.probes, READY, group.name)
-        except Unreached:
-            return False
-        return True
+        return self._told(group.address, self.probes, READY, group.name) is not None
 
     def down(self, address: str) -> str:
         """Why its supervisor starts nothing any more; empty while it does, or says nothing."""
         try:
-            told = json.loads(self.asked(address, self.probes, STATUS_PATH, "rank 0"))
-        except (Unreached, ValueError):
+            told = json.loads(self._told(address, self.probes, STATUS_PATH, "rank 0") or "{}")
+        except ValueError:
             return ""
         if not isinstance(told, dict) or told.get("phase") != "down":
             return ""
@@ -79,10 +67,7 @@ class Cluster:
 
     def connections(self, group: Group) -> int | None:
         """Clients' at its engine; None where nobody says."""
-        try:
-            page = self.asked(group.address, self.probes, PATH, group.name).decode(errors="replace")
-        except Unreached:
-            return None
+        page = self._told(group.address, self.probes, PATH, group.name) or ""
         return next((int(sample.value) for sample in samples(page, (CONNECTIONS,))), None)
 
     def counted(self, pods: list[Any]) -> dict[str, str | None]:
@@ -93,9 +78,12 @@ class Cluster:
 
     def _page(self, pod: Any) -> str | None:
         path = f"/stats/prometheus?filter={use.FILTER}"
+        return self._told(str(pod.status.pod_ip or ""), self.figures, path, str(pod.metadata.name))
+
+    def _told(self, address: str, port: int, path: str, who: str) -> str | None:
+        """None of one that does not answer."""
         try:
-            told = self.asked(str(pod.status.pod_ip or ""), self.figures, path, str(pod.metadata.name))
-            return told.decode(errors="replace")
+            return self.asked(address, port, path, who).decode(errors="replace")
         except Unreached:
             return None
 
@@ -107,10 +95,11 @@ def every(what: Callable[[Any], Any], of: list[Any]) -> list[Any]:
         return list(pool.map(what, of))
 
 
-def found(group: Group, sets: Mapping[str, int], pods: list[Any]) -> There:
-    """`ValueError` for a group whose StatefulSets are not all there."""
+def found(group: Group, sets: Mapping[str, int], pods: list[Any], at: float) -> Seen:
+    """As the API server has it; `ValueError` for a group whose StatefulSets are not all there."""
     if missing := [name for name in group.sets if name not in sets]:
         raise ValueError(f"StatefulSet {missing[0]} is not there; playbooks/serve.yml makes it")
     mine = {pod.metadata.name: pod for pod in pods if pod.metadata.name in {f"{name}-0" for name in group.sets}}
     head = mine.get(f"{group.sets[0]}-0")
-    return There(sum(sets[name] > 0 for name in group.sets), len(mine), str(head.status.pod_ip or "") if head else "")
+    address = str(head.status.pod_ip or "") if head else ""
+    return Seen(sum(sets[name] > 0 for name in group.sets), len(mine), False, "", at, head=address)

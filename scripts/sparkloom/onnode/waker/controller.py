@@ -116,18 +116,14 @@ class Controller:
     def look(self, listed: tuple[Group, ...], at: float) -> Look:
         """`Unreached` where the cluster's API says nothing."""
         sets, pods = self.cluster.sets(), self.cluster.pods()
-        problems, seen = [], {}
-        heads: dict[str, str] = {}
+        problems, seen = [], dict[str, Seen]()
         for group in listed:
             try:
-                there = found(group, sets, pods)
+                seen[group.name] = found(group, sets, pods, at)
             except ValueError as error:
                 problems.append(f"{group.name}: {error}")
-                continue
-            seen[group.name] = Seen(there.up, there.pods, False, "", at)
-            heads[group.name] = there.head
         up = [group for group in listed if group.name in seen and seen[group.name].up]
-        said = every(lambda one: self._said_of(one, heads[one.name]), up)
+        said = every(lambda one: self._said_of(one, seen[one.name].head), up)
         counts = {pod: None if page is None else use.read(page) for pod, page in self.cluster.counted(pods).items()}
         for group, (ready, down) in zip(up, said, strict=True):
             routed = use.routed(group, counts)

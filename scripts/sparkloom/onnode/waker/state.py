@@ -91,6 +91,7 @@ class Seen(NamedTuple):
     down: str  # why its supervisor starts nothing any more
     at: float
     routed: bool = True
+    head: str = ""  # address of rank 0's pod, where there is one
 
 
 class Act(NamedTuple):

@@ -10,6 +10,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
+from sparkloom.onnode.host import backup
 from sparkloom.onnode.weights.intake import Intake
 from sparkloom.onnode.weights.layout import Store, write
 from sparkloom.onnode.weights.manifest import Snapshot
@@ -111,11 +112,7 @@ class Job:
 def keep_secret(run: Path, secret: str) -> None:
     """So that a transfer at work can be joined by a later run: never in an argument, nor in what a process is given."""
     run.mkdir(parents=True, exist_ok=True, mode=0o700)
-    scratch = run / f".{SECRET}.new"
-    scratch.unlink(missing_ok=True)
-    with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(secret)
-    scratch.replace(run / SECRET)
+    backup.write(run / SECRET, secret, 0o600)
 
 
 def _intakes(store: Store, snapshots: list[Snapshot]) -> list[Intake]:
