@@ -10,7 +10,7 @@ from sparkloom.base.finding import Finding, Severity
 from sparkloom.site.checks.bandwidth import Measure, Pair, Thresholds
 from sparkloom.site.checks.report import as_dict
 
-# What each trouble is called in the report and the JSON, and what to do. docs/fabric-verdict.md explains each.
+# What each trouble is called in the report and the JSON, and what to do. docs/fabric.md explains each.
 VERDICTS = {
     "perftest": ("perftest is not installed", "apt-get install perftest on the node, then playbooks/verify.yml again"),
     "unread": ("not measured", "see what the node said; run again with -vvv"),
