@@ -61,8 +61,8 @@ def show(args: argparse.Namespace) -> int:
         for name, row in now["machines"].items():
             print(f"{name:<8}{row['container']:<24}{row['state']:<9}{row['k3s']}")
         pins = now["pins"]
-        told = f"{pins['k3s_version']}: {pins['k3s_program']}" if pins else "none"
-        print(f"release files: {machines.ARTIFACTS} ({told})")
+        program = f"{pins['k3s_version']}: {pins['k3s_program']}" if pins else "none"
+        print(f"release files: {machines.ARTIFACTS} ({program})")
     return 0 if now["up"] else 1
 
 

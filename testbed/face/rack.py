@@ -55,25 +55,25 @@ def nodes_made_of(
     system, base = rootfs.steps()
     before = [*machine.steps(), *docker.steps(), *chosen, system]
     controller = [] if lean else policy.steps()
-    first, programs, beside, _ = _go(controller)
+    first, programs, traefik_build, _ = _go(controller)
     parts = engine_image.steps(tuple(serving))[:1] if serving else []
     parts = [replace(step, aside=True) for step in [*smollm.steps(), *parts, *images_beside]]
     pairs = [metrics_images.made(), router_image.made()]
     fetched, packed = [first for first, _ in pairs], [second for _, second in pairs]
     made = [*images.steps(), *nodeimage.steps()]
-    return [*before, *fetched, first, programs, *controller, beside, base, *packed, *parts, *made]
+    return [*before, *fetched, first, programs, *controller, traefik_build, base, *packed, *parts, *made]
 
 
 def finished() -> list[steps.Step]:
     """What waits for the last Go program."""
-    *_, beside, last = _go([])
-    return [*traefik.steps(), replace(last, after=(beside.name,), aside=True)]
+    *_, traefik_build, last = _go([])
+    return [*traefik.steps(), replace(last, after=(traefik_build.name,), aside=True)]
 
 
 def _go(more: list[steps.Step]) -> tuple[steps.Step, steps.Step, steps.Step, steps.Step]:
-    programs, beside = binaries.steps()
-    first, *_, last = golang.steps_around([programs, *more, beside])
-    return first, programs, beside, last
+    programs, traefik_build = binaries.steps()
+    first, *_, last = golang.steps_around([programs, *more, traefik_build])
+    return first, programs, traefik_build, last
 
 
 def raised(check: bool = False, lean: bool = False) -> list[steps.Step]:

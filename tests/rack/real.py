@@ -184,7 +184,7 @@ class Served:
     def wait_back(self, epoch: int) -> float:
         begun = time.monotonic()
         while not self.group.serves(epoch):
-            assert time.monotonic() - begun < self.back, self.group.told()
+            assert time.monotonic() - begun < self.back, self.group.described()
             time.sleep(2)
         return time.monotonic() - begun
 
