@@ -1,29 +1,29 @@
 .DEFAULT_GOAL := help
 .PHONY: demo test test-more test-vm test-kills test-fuzz test-engines test-clients test-profiles lint setup clean help
 
-demo:  ## the whole way on this machine: virtual rack, cluster, model, a streamed answer
+demo:  ## virtual rack, cluster, three models that answer
 	@testbed/face/demo.sh
-test:  ## every test, on the virtual rack; ends with one pytest summary
+test:  ## every test, on the virtual rack; one pytest summary
 	@testbed/face/test.sh
-test-more:  ## the scenarios that make test has no hour for: K3s itself, its refusals, a foreign network, switch, a restarted node
+test-more:  ## longer scenarios: K3s itself, refusals, restarts
 	@testbed/face/test-more.sh
-test-vm:  ## the fabric on virtual machines with a kernel of their own; not in make test (docs/real.md)
+test-vm:  ## the fabric on virtual machines (docs/real.md)
 	@testbed/face/test-vm.sh
-test-kills:  ## the long campaign: twenty runs killed by chance, each run again (make test does two)
+test-kills:  ## twenty runs killed at random, each run again
 	@testbed/face/test-kills.sh
-test-fuzz:  ## the long campaigns: ten minutes of new dice for hypothesis, 100,000 hostile messages to each port of a rank
+test-fuzz:  ## ten minutes of hypothesis, 100,000 hostile messages
 	@testbed/face/test-fuzz.sh
-test-engines:  ## SGLang, vLLM and llama.cpp themselves on CPU, over the rails: what only an engine can say (2.1 GB to download, once)
+test-engines:  ## SGLang, vLLM, llama.cpp on CPU (2.1 GB to download)
 	@testbed/face/test-engines.sh
-test-clients:  ## other people's programs (openai, anthropic, llm, codex, opencode, claude, open-webui) ask the rack; writes docs/reference/clients.md
+test-clients:  ## other people's client programs ask the rack
 	@testbed/face/test-clients.sh
-test-profiles:  ## every shipped profile served on the rack by its stand-in, one after the other (a minute each)
+test-profiles:  ## every shipped profile served on the rack
 	@testbed/face/test-profiles.sh
-lint:  ## ruff, mypy --strict, the floor plan, yamllint, ansible-lint, stale generated files
+lint:  ## style, types, layers, playbooks, generated files, pages
 	@scripts/lint/lint.sh
-setup:  ## .venv with everything that the controller needs (no-op when nothing changed)
+setup:  ## .venv with everything that the controller needs
 	@scripts/setup/setup.sh
-clean:  ## remove .venv, .build, build/ and the rack; keeps ~/.cache/sparkloom
+clean:  ## remove .venv, .build, build/ and the rack; keep caches
 	@testbed/face/clean.sh
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile

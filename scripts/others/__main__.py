@@ -1,7 +1,7 @@
 """How well other people's recipes are read: `python -m scripts.others FOLDER`, one line per folder below it.
 
 Their files stay where they are: a clone of somebody's repository, or a folder with single files. What is printed is the
-table of docs/import-a-recipe.md.
+table of docs/add-a-profile.md.
 """
 
 from __future__ import annotations

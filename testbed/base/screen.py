@@ -60,8 +60,8 @@ class Progress:
 
     def say(self, text: str) -> None:
         self.at = text
-        told = self._screen.show if text.startswith(INSTALLS) else self._screen.keep
-        told(f"  {self.name}: {text}")
+        show = self._screen.show if text.startswith(INSTALLS) else self._screen.keep
+        show(f"  {self.name}: {text}")
 
     def line(self) -> str:
         return row(self.name, self.elapsed, f"{self._bar()}{self.at}")
@@ -70,8 +70,8 @@ class Progress:
         if not self.expected or self.expected < LONG:
             return ""
         full, left = min(BAR, int(BAR * self.elapsed / self.expected)), self.expected - self.elapsed
-        told = f"{duration(left)} left" if left > 0 else f"usually {duration(self.expected)}"
-        return f"[{'#' * full}{'.' * (BAR - full)}] {told}; "
+        remaining = f"{duration(left)} left" if left > 0 else f"usually {duration(self.expected)}"
+        return f"[{'#' * full}{'.' * (BAR - full)}] {remaining}; "
 
 
 class Screen:

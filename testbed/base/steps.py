@@ -64,7 +64,7 @@ def quietly(steps: Iterable[Step]) -> None:
             step.act(lambda text: None)
 
 
-class _Aside(threading.Thread):
+class _Background(threading.Thread):
     """A step that goes on beside the others; what it started ends with this process (`shell.APART`, `_leash`)."""
 
     def __init__(self, step: Step, work: Callable[[], float]) -> None:
@@ -114,24 +114,24 @@ def perform(steps: Iterable[Step], passed: Callable[[Step], None] = lambda step:
 
 def _performed(todo: list[Step], screen: Screen, passed: Callable[[Step], None]) -> dict[str, float]:
     spent: dict[str, float] = {}
-    beside: dict[str, _Aside] = {}
+    background: dict[str, _Background] = {}
 
     def wait_for(names: Iterable[str]) -> None:
-        for name in [name for name in names if name in beside]:
-            other = beside.pop(name)
+        for name in [name for name in names if name in background]:
+            other = background.pop(name)
             spent[name] = other.ended()
             passed(other.step)
 
     for step in todo:
-        wait_for([*step.after, *(name for name, other in beside.items() if other.error)])
+        wait_for([*step.after, *(name for name, other in background.items() if other.error)])
         if done := step.done():
             screen.keep(f"{step.name}: {'already there' if done is True else done}")
             passed(step)
         elif step.aside:
-            beside[step.name] = _Aside(step, partial(_perform, step, screen))
-            beside[step.name].start()
+            background[step.name] = _Background(step, partial(_perform, step, screen))
+            background[step.name].start()
         else:
             spent[step.name] = _perform(step, screen)
             passed(step)
-    wait_for(list(beside))
+    wait_for(list(background))
     return spent

@@ -31,9 +31,9 @@ def pace() -> float | None:
     """How much longer this machine took than the one of the shipped times, by the steps that both have done cold."""
     mine, shipped = store.read_json(FILE), store.read_json(SHIPPED).get("steps", {})
     both = [(_seconds(mine.get(name), "cold"), _seconds(entry, "cold")) for name, entry in shipped.items()]
-    known = [(ours, theirs) for ours, theirs in both if ours is not None and theirs is not None]
-    theirs = sum(pair[1] for pair in known)
-    return sum(pair[0] for pair in known) / theirs if theirs >= JUDGED_BY else None
+    known = [(ours, published) for ours, published in both if ours is not None and published is not None]
+    published = sum(pair[1] for pair in known)
+    return sum(pair[0] for pair in known) / published if published >= JUDGED_BY else None
 
 
 def expected(name: str, warm: bool = False) -> Usual | None:
@@ -43,12 +43,12 @@ def expected(name: str, warm: bool = False) -> Usual | None:
     if mine is not None:
         return Usual(mine, "last time")
     shipped = store.read_json(SHIPPED)
-    theirs = _seconds(shipped.get("steps", {}).get(name), kind)
-    if theirs is None:
+    published = _seconds(shipped.get("steps", {}).get(name), kind)
+    if published is None:
         return None
     if slower := pace():
-        return Usual(theirs * slower, "by what this machine took until now")
-    return Usual(theirs, f"on {shipped.get('machine', {}).get('cores')} cores")
+        return Usual(published * slower, "by what this machine took until now")
+    return Usual(published, f"on {shipped.get('machine', {}).get('cores')} cores")
 
 
 def record(name: str, seconds: float, warm: bool = False) -> None:

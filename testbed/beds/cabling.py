@@ -149,8 +149,8 @@ class Bench:
 
     def carried(self) -> list[int]:
         """Bytes over each cable so far, both ways."""
-        told = json.loads(out(["ip", "-n", self.middle, "-s", "-json", "link", "show"]))
-        moved = {link["ifname"]: link["stats64"]["rx"]["bytes"] + link["stats64"]["tx"]["bytes"] for link in told}
+        links = json.loads(out(["ip", "-n", self.middle, "-s", "-json", "link", "show"]))
+        moved = {link["ifname"]: link["stats64"]["rx"]["bytes"] + link["stats64"]["tx"]["bytes"] for link in links}
         return [moved[wire] for wire in self._wires]
 
     def inside(self, node: str) -> list[str]:

@@ -61,8 +61,8 @@ def show(args: argparse.Namespace) -> int:
         for name, row in now["machines"].items():
             print(f"{name:<8}{row['container']:<24}{row['state']:<9}{row['k3s']}")
         pins = now["pins"]
-        told = f"{pins['k3s_version']}: {pins['k3s_program']}" if pins else "none"
-        print(f"release files: {machines.ARTIFACTS} ({told})")
+        program = f"{pins['k3s_version']}: {pins['k3s_program']}" if pins else "none"
+        print(f"release files: {machines.ARTIFACTS} ({program})")
     return 0 if now["up"] else 1
 
 
@@ -74,13 +74,13 @@ def exec_(args: argparse.Namespace) -> int:
 
 
 def _console() -> Console:
-    console = Console("bare", DESCRIPTION, "docs/k3s.md tells what they are for.")
+    console = Console("bare", DESCRIPTION, "docs/k3s.md says what they are for.")
     command = console.command
 
     command("build", build, "build K3s itself, which `up` then takes (25 minutes of one core, once)")
     sub = command("up", up, "make them, or start what is missing")
     sub.add_argument("--nodes", type=int, default=2, choices=range(1, 9), help="Sparks; one server more is beside them")
-    command("down", take_down, "remove them; counts what the machine had before `up`, before and after")
+    command("down", take_down, "remove them, and check that the machine is as before `up`")
     sub = command("status", show, "what is there; exit 0 when all run")
     sub.add_argument("--json", action="store_true", help="everything, as JSON")
     sub = command("exec", exec_, "run a command on one: exec spark1 -- systemctl status k3s-agent")

@@ -51,26 +51,26 @@ def merged() -> Said:
     kept: Said = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     fresh = said(SAID.read_text().splitlines()) if SAID.exists() else {}
     wanted = tests()
-    both = {test: told for test, told in {**kept, **fresh}.items() if test in wanted}
-    return {test: {key: told[key] for key in ("passed", "date", "commit")} for test, told in sorted(both.items())}
+    both = {test: record for test, record in {**kept, **fresh}.items() if test in wanted}
+    return {test: {key: record[key] for key in ("passed", "date", "commit")} for test, record in sorted(both.items())}
 
 
-def table(told: Said) -> str:
+def table(records: Said) -> str:
     rows = ["| claim | judged by what we wrote | judged by the part itself |", "|--|--|--|"]
     for claim in claims():
-        real = "; ".join(f"{part}: {_word(told.get(test))}" for part, test in claim["real"].items())
-        ours = " ".join(_word(told.get(test)) for test in _ours(claim)) or "-"
+        real = "; ".join(f"{part}: {_word(records.get(test))}" for part, test in claim["real"].items())
+        ours = " ".join(_word(records.get(test)) for test in _ours(claim)) or "-"
         rows.append(f"| {claim['claim']} | {ours} | {real} |")
     return "\n".join(rows)
 
 
-def _word(told: dict[str, Any] | None) -> str:
-    return f"{'yes' if told['passed'] else '**no**'}, {told['date']} ({told['commit']})" if told else "not yet"
+def _word(record: dict[str, Any] | None) -> str:
+    return f"{'yes' if record['passed'] else '**no**'}, {record['date']} ({record['commit']})" if record else "not yet"
 
 
-def page(text: str, told: Said) -> str:
+def page(text: str, records: Said) -> str:
     head, rest = text.split(BEGIN)
-    return f"{head}{BEGIN}\n{table(told)}\n{END}{rest.split(END)[1]}"
+    return f"{head}{BEGIN}\n{table(records)}\n{END}{rest.split(END)[1]}"
 
 
 def main() -> int:
@@ -78,9 +78,9 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="write docs/reference/claims.md and tests/rack/judged.json")
     parser.add_argument("--json", action="store_true", help="what each test said, as JSON")
     args = parser.parse_args()
-    told = merged()
+    records = merged()
     if args.keep:
-        KEPT.write_text(json.dumps(told, indent=1) + "\n")
-        PAGE.write_text(page(PAGE.read_text(), told))
-    print(json.dumps(told, indent=1) if args.json else table(told))
+        KEPT.write_text(json.dumps(records, indent=1) + "\n")
+        PAGE.write_text(page(PAGE.read_text(), records))
+    print(json.dumps(records, indent=1) if args.json else table(records))
     return 0

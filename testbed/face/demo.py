@@ -38,8 +38,8 @@ def main() -> int:
         ("OTHER", OTHER, "the second, by switch.yml"),
         ("REAL", REAL, "the one that an engine itself serves"),
     ):
-        told = f"{what}; an empty name leaves it out (default: ${name}, or {default})"
-        parser.add_argument(f"--{name.lower()}", default=os.environ.get(name, default), help=told)
+        help_text = f"{what}; an empty name leaves it out (default: ${name}, or {default})"
+        parser.add_argument(f"--{name.lower()}", default=os.environ.get(name, default), help=help_text)
     args = parser.parse_args()
     return answer(lambda: _demo(args.profile, args.other, args.real), names.CACHE / "logs/demo-error.log")
 
@@ -94,13 +94,13 @@ def _serves(site: Path, profile: str, how: str, took: list[str]) -> steps.Step:
     """By the playbook that a person with Sparks would run, of whose parts it is told how long each took."""
 
     def act(say: steps.Say) -> None:
-        log, told, begun = log_file().with_name(f"demo-{profile}.log"), "", time.time()
+        log, shown, begun = log_file().with_name(f"demo-{profile}.log"), "", time.time()
 
         def show(progress: runs.Progress) -> None:
-            nonlocal told
+            nonlocal shown
             part = next((part.tag for part in progress.parts if part.state == "runs"), how)
-            if (now := f"{part}: {upping.plain(progress.task)}") != told:
-                told = now
+            if (now := f"{part}: {upping.plain(progress.task)}") != shown:
+                shown = now
                 say(now)
 
         words = ["-e", f"profile={profile}", "-e", "model_serving_replace=true"]

@@ -13,7 +13,7 @@ from testbed.make.real import llamacpp, sglang, vllm
 from testbed.trials import engine_faults
 
 DESCRIPTION = "The stand-in engine, which serves without a GPU: its images, and faults for it on the rack."
-EPILOG = "docs/real.md tells what is real."
+EPILOG = "docs/real.md lists what is real."
 WHERE = "spark1..spark4, or all"
 # Engines that run here themselves, on CPU.
 REAL = {
@@ -75,7 +75,7 @@ def _console() -> Console:
     sub = command("real", real, "build the image of an engine itself, on CPU, and give it to nodes")
     sub.add_argument("engine", choices=list(REAL), help="to download: an sglang 1.3 GB, vllm 0.8 GB, llamacpp 13 MB")
     sub.add_argument("nodes", metavar="NODE", nargs="*", help="spark1..spark4; without one it is only built")
-    sub = command("image-names", image_names, "which profile images the stand-in answers for, and who judges")
+    sub = command("image-names", image_names, "image names of the profiles, with engine and judging release")
     sub.add_argument("--json", action="store_true", help="the same as a JSON list")
     kinds = f"Faults, with their settings as words NAME=VALUE:\n{table(engine_faults.KINDS)}"
     sub = command("fault", fault, "make the engine of one node, or of all, misbehave", kinds)

@@ -40,7 +40,7 @@ DESCRIPTION = (
 )
 EPILOG = f"""Everything that takes long is kept in {names.CACHE} under a key of its inputs: nothing is built twice, and
 a command that was stopped at any moment goes on where it was when it is typed again.
-docs/real.md tells what is real."""
+docs/real.md lists what is real."""
 
 
 def built(lean: bool = False) -> list[steps.Step]:
@@ -55,25 +55,25 @@ def nodes_made_of(
     system, base = rootfs.steps()
     before = [*machine.steps(), *docker.steps(), *chosen, system]
     controller = [] if lean else policy.steps()
-    first, programs, beside, _ = _go(controller)
+    first, programs, traefik_build, _ = _go(controller)
     parts = engine_image.steps(tuple(serving))[:1] if serving else []
     parts = [replace(step, aside=True) for step in [*smollm.steps(), *parts, *images_beside]]
     pairs = [metrics_images.made(), router_image.made()]
     fetched, packed = [first for first, _ in pairs], [second for _, second in pairs]
     made = [*images.steps(), *nodeimage.steps()]
-    return [*before, *fetched, first, programs, *controller, beside, base, *packed, *parts, *made]
+    return [*before, *fetched, first, programs, *controller, traefik_build, base, *packed, *parts, *made]
 
 
 def finished() -> list[steps.Step]:
     """What waits for the last Go program."""
-    *_, beside, last = _go([])
-    return [*traefik.steps(), replace(last, after=(beside.name,), aside=True)]
+    *_, traefik_build, last = _go([])
+    return [*traefik.steps(), replace(last, after=(traefik_build.name,), aside=True)]
 
 
 def _go(more: list[steps.Step]) -> tuple[steps.Step, steps.Step, steps.Step, steps.Step]:
-    programs, beside = binaries.steps()
-    first, *_, last = golang.steps_around([programs, *more, beside])
-    return first, programs, beside, last
+    programs, traefik_build = binaries.steps()
+    first, *_, last = golang.steps_around([programs, *more, traefik_build])
+    return first, programs, traefik_build, last
 
 
 def raised(check: bool = False, lean: bool = False) -> list[steps.Step]:
@@ -205,7 +205,7 @@ def _console() -> Console:
     console = Console("rack", DESCRIPTION, EPILOG)
     command = console.command
 
-    sub = command("up", up, "make the rack, or heal it: build what is missing, start nodes, plug rails, check")
+    sub = command("up", up, "make the rack, or repair it: build what is missing, start nodes, connect the rails, check")
     sub.add_argument("--check", action="store_true", help="check the pod network even when nothing had to be done")
     sub.add_argument(
         "--lean", action="store_true", help="without what only tests use: nothing enforces network policies"
@@ -225,8 +225,8 @@ def _console() -> Console:
     command("build", build, "only build the node image (Docker, binaries, root file system, images)")
     listed = table({name: fault.meaning for name, fault in faults.FAULTS.items()})
     for name, action, text, which in (
-        ("break", break_, "break a node's fabric, or what the node says of itself", "one of the names above"),
-        ("mend", mend, "undo a break, or all of a node's", "all when none is named"),
+        ("break", break_, "break a node's fabric, or what the node reports", "one of the names above"),
+        ("mend", mend, "undo one fault of a node, or all", "all when none is named"),
     ):
         sub = command(name, action, text, listed)
         sub.add_argument("node", help="spark1..spark4")
@@ -234,7 +234,7 @@ def _console() -> Console:
         sub.add_argument("fault", metavar="FAULT", choices=list(faults.FAULTS), nargs=nargs, help=which)
         sub.add_argument("--rail", choices=[*names.RAILS, "all"], default="all", help="both rails unless one is named")
     sub = command(
-        "node", node, "stop, start or restart one node as a power button would; start also plugs its rails again"
+        "node", node, "stop, start or restart one node like a power button; start also connects its rails again"
     )
     sub.add_argument("node", help="spark1..spark4")
     sub.add_argument(

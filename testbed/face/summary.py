@@ -40,14 +40,14 @@ def engine(profile: str) -> str:
 def answer(site: str, inventory: Path, profile: str) -> str:
     """The name by which it answers."""
     folder = repository.kept(site)
-    told = json.loads((folder / f"{profile}.answer.json").read_text())
+    answer = json.loads((folder / f"{profile}.answer.json").read_text())
     transport = json.loads((folder / f"{profile}.transport.json").read_text())
     rails = f"over the rails by {transport['verdict']}" if transport.get("verdict") else "its ranks talk TCP"
-    tell(f"{told['model']}, by {engine(profile)}:")
-    print("\n".join(quoted(told["text"] or told["reasoning"])))
-    figures = f"{told['tokens']} tokens at {told['tokens_per_second']:.0f} tok/s, through TLS with a key, {rails}"
+    tell(f"{answer['model']}, by {engine(profile)}:")
+    print("\n".join(quoted(answer["text"] or answer["reasoning"])))
+    figures = f"{answer['tokens']} tokens at {answer['tokens_per_second']:.0f} tok/s, through TLS with a key, {rails}"
     tell("; ".join([figures, *parsers(inventory)]), "  ")
-    return str(told["model"])
+    return str(answer["model"])
 
 
 def tell(text: str, indent: str = "") -> None:

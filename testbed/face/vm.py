@@ -16,7 +16,7 @@ from testbed.make.vm import trees
 
 DESCRIPTION = "Virtual Sparks with a real kernel fabric: SR-IOV by QEMU's igb card, RDMA by Soft-RoCE."
 EPILOG = f"""Booted once and kept in {vm_names.CACHE}: from then on a start takes seconds and is always the same
-machine, fresh from its first boot. docs/real.md tells what is real."""
+machine, fresh from its first boot. docs/real.md lists what is real."""
 
 
 def _able() -> None:
@@ -110,7 +110,7 @@ def _console() -> Console:
     sub.add_argument("command", nargs=argparse.REMAINDER, help="a shell when there is none")
     sub = command("reboot", reboot, "reboot one machine and wait until it answers")
     sub.add_argument("node", help="spark1, spark2, ...")
-    sub = command("snapshot", snapshot, "keep all running machines as they are under a name, or bring that back")
+    sub = command("snapshot", snapshot, "save all running machines under a name, or load that")
     sub.add_argument("action_name", metavar="save|load", choices=["save", "load"], help="keep them, or bring them back")
     sub.add_argument("name", help="of your choice; all running machines share it")
     return console

@@ -61,14 +61,14 @@ def model_facts() -> dict[str, dict[str, Any]]:
     for name in profiles.names():
         model = profiles.load(name).profile.model
         heads, layers = model.attention, model.layers.softmax
-        beside = sum(part.size_gb * GB for part in model.parts.values() if part.lives == "disk")
+        on_disk = sum(part.size_gb * GB for part in model.parts.values() if part.lives == "disk")
         facts[model.id] = {
             "architecture": model.architecture,
             "context": model.context,
             "kv_heads": heads.kv_heads,
             "hybrid": bool(model.layers.mamba or model.layers.linear),
             "bytes_total": model.checkpoint.size_gb * GB if model.checkpoint.size_gb else None,
-            "bytes_beside": max(beside, facts.get(model.id, {}).get("bytes_beside", 0)),
+            "bytes_beside": max(on_disk, facts.get(model.id, {}).get("bytes_beside", 0)),
             "active_share": model.active_b / model.parameters_b,
             "kv_values": layers * heads.head_dim,
             "weights_gib": dict(model.measured.weights_gib_per_rank),

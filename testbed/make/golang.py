@@ -54,10 +54,10 @@ class Module:
     def fetch(self, go: Path, env: Mapping[str, str], where: Path) -> Path:
         """Its folder, when it is the one that was looked at."""
         asked = [go, "mod", "download", "-json", f"{self.path}@{self.version}"]
-        told = json.loads(run(asked, env={**env, "GOSUMDB": "off"}, cwd=where).stdout)
-        if told["Sum"] != self.sum:
-            raise RackError(f"{self.path}@{self.version} has sum {told['Sum']}, expected {self.sum} (testbed/make)")
-        return Path(told["Dir"])
+        module = json.loads(run(asked, env={**env, "GOSUMDB": "off"}, cwd=where).stdout)
+        if module["Sum"] != self.sum:
+            raise RackError(f"{self.path}@{self.version} has sum {module['Sum']}, expected {self.sum} (testbed/make)")
+        return Path(module["Dir"])
 
     def copy(self, go: Path, env: Mapping[str, str], target: Path) -> Path:
         """Its files as a folder of our own, to change and to build in."""

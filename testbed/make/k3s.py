@@ -101,5 +101,5 @@ def make(folder: Path, container: str, program: Program) -> dict[str, Any]:
         plugins.write_bytes(gzip.compress(tar, 1, mtime=0))
     sums = {"k3s_sha256": target, "k3s_images_sha256": images, "k3s_cni_sha256": plugins}
     pins = {key: {arch: hashlib.sha256(path.read_bytes()).hexdigest()} for key, path in sums.items()}
-    told = {"k3s_program": program.words, "k3s_disable": list(program.disable)}
-    return {"k3s_version": version, "k3s_cni_version": CNI, **pins, **told}
+    program_facts = {"k3s_program": program.words, "k3s_disable": list(program.disable)}
+    return {"k3s_version": version, "k3s_cni_version": CNI, **pins, **program_facts}

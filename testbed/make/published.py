@@ -29,13 +29,13 @@ def packages() -> list[str]:
 def with_sandbox(config: str, published: str) -> str:
     """Our containerd configuration with the pause image that the published one names: that one is preloaded there."""
     form = re.compile(r'^(\s*)sandbox(?:_image)?\s*=\s*["\']([^"\']+)["\']', re.MULTILINE)
-    theirs = form.search(published)
-    if not theirs or not form.search(config):
+    upstream = form.search(published)
+    if not upstream or not form.search(config):
         raise RackError(
             f"found no sandbox image in {CONTAINERD} of {source.IMAGE_NAME} or of {names.NODE_FILES}, expected one in "
             f"both; set {source.WISH}={source.OWN} to build the node image here instead"
         )
-    return form.sub(lambda ours: f'{ours[1]}sandbox_image = "{theirs[2]}"', config, count=1)
+    return form.sub(lambda ours: f'{ours[1]}sandbox_image = "{upstream[2]}"', config, count=1)
 
 
 def _stage(tree: Path, published: str, wrapper: Path) -> None:

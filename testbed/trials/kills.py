@@ -66,7 +66,7 @@ class ServedGroup:
     def epoch(self) -> int:
         return max(int(self.status(pod.metadata.name).get("epoch") or 0) for pod in self.pods())
 
-    def told(self) -> str:
+    def described(self) -> str:
         """Every rank's own word, for a round that ends badly."""
         states = {pod.metadata.name: self.status(pod.metadata.name) for pod in self.pods()}
         words = (f"{name} {s.get('phase')}: {s.get('cause') or s.get('text')}" for name, s in states.items())
@@ -137,7 +137,7 @@ def once(group: ServedGroup, kind: str, rank: int) -> Round:
     unready = False
     while not group.serves(before):
         if time.monotonic() - begun > LIMIT:
-            return Round(kind, rank, LIMIT, False, "not back: " + group.told(), ready)
+            return Round(kind, rank, LIMIT, False, "not back: " + group.described(), ready)
         unready = unready or not group.head_ready()
         ready = ready if unready else time.monotonic() - begun
         time.sleep(1)

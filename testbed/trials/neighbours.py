@@ -46,8 +46,8 @@ class Asked:
         return sum(count for what, count in self.answers.items() if what != WHOLE)
 
     def line(self) -> str:
-        told = ", ".join(f"{count} {what}" for what, count in self.answers.most_common())
-        return f"| {self.model} | {self.answers.total()} | {self.lost} | {self.longest:.1f} | {told} |"
+        counts = ", ".join(f"{count} {what}" for what, count in self.answers.most_common())
+        return f"| {self.model} | {self.answers.total()} | {self.lost} | {self.longest:.1f} | {counts} |"
 
 
 @dataclass(frozen=True)

@@ -89,8 +89,8 @@ CELLS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def write(folder: Path, config: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    told = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
-    files = {"config.json": config, "tokenizer.json": tiny.tokenizer(tiny.words()), "tokenizer_config.json": told}
+    tokens = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
+    files = {"config.json": config, "tokenizer.json": tiny.tokenizer(tiny.words()), "tokenizer_config.json": tokens}
     for name, data in files.items():
         (folder / name).write_text(json.dumps(data, indent=1))
 

@@ -109,7 +109,7 @@ class Trial:
                     left.remove(expected)
             time.sleep(1)
         for expected in left:
-            self.seen.append(Seen(expected.fault, expected.rank, LIMIT, "not named: " + self.group.told(), served))
+            self.seen.append(Seen(expected.fault, expected.rank, LIMIT, "not named: " + self.group.described(), served))
             self.say(row(self.seen[-1]))
 
     def _named(self, expected: Expected, since: float | None) -> tuple[float, str] | None:
@@ -142,7 +142,7 @@ class Trial:
         limit = time.monotonic() + 2 * LIMIT
         while not self.group.serves(0):
             if time.monotonic() > limit:
-                raise RackError(f"the group does not serve again: {self.group.told()}")
+                raise RackError(f"the group does not serve again: {self.group.described()}")
             time.sleep(1)
         return self.group.token()
 

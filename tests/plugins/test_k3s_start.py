@@ -42,9 +42,9 @@ def said(reason: str, times: int = 3) -> list[str]:
 @pytest.mark.parametrize(
     ("reason", "cause", "cure"),
     [
-        (PASSWORD, "installed anew", "kubectl delete node spark2"),
-        (INTERFACE, "is not there", "management_interface in cluster.yml"),
-        (TOKEN, "does not know the token", "without --limit"),
+        (PASSWORD, "reinstalled", "kubectl delete node spark2"),
+        (INTERFACE, "does not exist", "management_interface in cluster.yml"),
+        (TOKEN, "does not know this machine", "without --limit"),
     ],
 )
 def test_what_k3s_calls_an_information_is_named_with_its_cure(reason: str, cause: str, cure: str) -> None:

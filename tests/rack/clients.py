@@ -41,7 +41,7 @@ class Outcome:
     prompt: int = 0  # tokens, as the router counted them; 0 where nobody looked
 
 
-def told(client: str) -> dict[str, Any]:
+def connect_lines(client: str) -> dict[str, Any]:
     done = run("sparkloom", "connect", client, "-i", SITE, "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -61,7 +61,7 @@ def pasted(client: str, home: Path, instead: str = "", seconds: float = 600) -> 
 
 
 def typed(client: str, home: Path, instead: str = "") -> subprocess.Popen[str]:
-    lines = told(client)
+    lines = connect_lines(client)
     file = f'mkdir -p "$(dirname {lines["file"]})"\ncat > {lines["file"]} <<"END"\n{lines["text"]}\nEND'
     words = ["set -e", lines["shell"], file if lines["file"] else "", instead or lines["run"]]
     folders = (programs.python().parent, programs.npm("any").parent, programs.python("webui").parent)
@@ -76,7 +76,7 @@ def typed(client: str, home: Path, instead: str = "") -> subprocess.Popen[str]:
 
 def sdk(client: str, home: Path, calls: Sequence[str]) -> list[Outcome]:
     """Each call of a SDK, configured as `connect` says."""
-    ask = f"python3 {ASKS / f'ask_{client}.py'} {told(client)['model']} {' '.join(calls)}"
+    ask = f"python3 {ASKS / f'ask_{client}.py'} {connect_lines(client)['model']} {' '.join(calls)}"
     status, out, errors = pasted(client, home, ask)
     assert status == 0, errors[-2000:]
     lines = [json.loads(line) for line in out.splitlines()]

@@ -46,7 +46,7 @@ def listens_where_the_table_says_and_at_ports_of_chance(served: Served) -> None:
 def answers_a_full_queue(served: Served, words: int) -> None:
     """More ask, with long prompts, than run at once; nobody takes the silence for death."""
     epoch = served.group.epoch()
-    answers = served.crowd(clients=12, tokens=16, words=words)
+    answers = served.clients_at_once(clients=12, tokens=16, words=words)
     assert [told["end"] for told in answers] == ["whole"] * 12, answers
     assert served.group.epoch() == epoch and served.group.serves(epoch - 1)
 

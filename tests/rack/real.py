@@ -54,15 +54,15 @@ def ask(port, model, tokens, patience, words=1, leave=0):
         end = repr(error)
     return {'pieces': pieces, 'usage': usage, 'end': end, 'first': first, 'seconds': time.monotonic() - begun}
 """
-CROWD = """
+CLIENTS = """
 answers, lock = [], threading.Lock()
 def one():
     told = ask(%(port)d, %(model)r, %(tokens)d, %(patience)d, %(words)d)
     with lock:
         answers.append(told)
-crowd = [threading.Thread(target=one) for _ in range(%(clients)d)]
-[each.start() for each in crowd]
-[each.join() for each in crowd]
+threads = [threading.Thread(target=one) for _ in range(%(clients)d)]
+[each.start() for each in threads]
+[each.join() for each in threads]
 print(json.dumps(answers))
 """
 PAGE = """
@@ -138,9 +138,9 @@ class Served:
         told: dict[str, Any] = json.loads(self.inside(0, asks))
         return told
 
-    def crowd(self, clients: int, tokens: int, words: int, patience: int = 400) -> list[dict[str, Any]]:
+    def clients_at_once(self, clients: int, tokens: int, words: int, patience: int = 400) -> list[dict[str, Any]]:
         facts = {"port": self.port, "model": self.model, "tokens": tokens, "patience": patience, "words": words}
-        told: list[dict[str, Any]] = json.loads(self.inside(0, ASKS + CROWD % {**facts, "clients": clients}))
+        told: list[dict[str, Any]] = json.loads(self.inside(0, ASKS + CLIENTS % {**facts, "clients": clients}))
         return told
 
     @contextmanager
@@ -184,7 +184,7 @@ class Served:
     def wait_back(self, epoch: int) -> float:
         begun = time.monotonic()
         while not self.group.serves(epoch):
-            assert time.monotonic() - begun < self.back, self.group.told()
+            assert time.monotonic() - begun < self.back, self.group.described()
             time.sleep(2)
         return time.monotonic() - begun
 

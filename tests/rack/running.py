@@ -38,7 +38,7 @@ def by_tag(shipped: str, folder: Path) -> str:
     return str(copy)
 
 
-def told() -> dict[str, Any]:
+def site_status() -> dict[str, Any]:
     """What `sparkloom status` says of the rack."""
     done = run("sparkloom", "status", "-i", str(inventory.path()), "--json")
     assert done.returncode in (0, 1), done.stderr

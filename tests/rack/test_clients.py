@@ -22,7 +22,7 @@ from testbed.beds.rack import inventory
 from testbed.make import clients as programs
 from tests.onnode.page.browser import PROGRAM
 from tests.rack import clients, webui
-from tests.rack.running import run, told
+from tests.rack.running import run, site_status
 
 REAL = "smollm2-135m-instruct--llamacpp-2node"
 ASKED = pytest.mark.skipif(not os.environ.get("SPARKLOOM_CLIENTS"), reason="make test-clients, or SPARKLOOM_CLIENTS=1")
@@ -42,12 +42,12 @@ pytestmark = [pytest.mark.rack, pytest.mark.slow]
 def table(request: pytest.FixtureRequest) -> Iterator[list[clients.Outcome]]:
     """What serves, or SmolLM2; where all are as they should be it ends with the page written."""
     steps.perform(programs.steps())
-    if not (now := told())["serving"]:
+    if not (now := site_status())["serving"]:
         built = run(".venv/bin/python", "-m", "testbed", "engine", "real", "llamacpp", "spark1", "spark2")
         assert built.returncode == 0, built.stderr[-3000:]
         done = run("ansible-playbook", "-i", str(inventory.path()), "site.yml", "-e", f"profile={REAL}")
         assert done.returncode == 0, done.stdout[-6000:]
-        now = told()
+        now = site_status()
     outcomes: list[clients.Outcome] = []
     yield outcomes
     if len(outcomes) > 20 and not request.session.testsfailed:  # all were asked
@@ -87,13 +87,13 @@ def test_a_page_of_another_maker_asks(table: list[clients.Outcome], tmp_path: Pa
 @ASKED
 def test_a_crowd_is_answered(table: list[clients.Outcome]) -> None:
     """200 streams at once, three times: of each 200 2 to 16 were a plain 500 or 502, with a router 8 to 37 a 503."""
-    seen = Counter(said for _ in range(3) for said in _crowd(200))
+    seen = Counter(said for _ in range(3) for said in _many_requests(200))
     table.append(clients.Outcome("", "200 streams at once, three times", set(seen) == {"whole"}, str(dict(seen))))
     assert seen == {"whole": 600}
 
 
-def _crowd(many: int) -> list[str]:
-    lines, folder = clients.told("openai"), names.STATE / "gateway"
+def _many_requests(many: int) -> list[str]:
+    lines, folder = clients.connect_lines("openai"), names.STATE / "gateway"
     host = lines["asks"].removeprefix("https://").partition("/")[0]
     body = {"model": lines["model"], "stream": True, "max_tokens": 4, "messages": [{"role": "user", "content": "Hi"}]}
     headers = {

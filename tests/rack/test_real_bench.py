@@ -50,8 +50,8 @@ class Heard:
         *lines, self.rest = (self.rest + data).split(b"\n")
         for line in lines:
             if line.startswith(b"data: {"):
-                told = json.loads(line[6:])
-                deltas = [choice.get("delta") or {} for choice in told.get("choices") or ()]
+                event = json.loads(line[6:])
+                deltas = [choice.get("delta") or {} for choice in event.get("choices") or ()]
                 if any(delta.get("content") or delta.get("reasoning_content") for delta in deltas):
                     self.pieces.append(now)
 
@@ -118,7 +118,7 @@ def served(request: pytest.FixtureRequest) -> Iterator[tuple[real.Served, str]]:
 
 
 @pytest.fixture(scope="module")
-def told(served: tuple[real.Served, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def measured(served: tuple[real.Served, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """One run of bench at two levels, what the relay heard meanwhile, and what the engine counted."""
     group, counter = served
     folder = tmp_path_factory.mktemp("bench")
@@ -137,24 +137,24 @@ def told(served: tuple[real.Served, str], tmp_path_factory: pytest.TempPathFacto
     return {"result": json.loads(done.stdout), "heard": heard, "made": made, "said": done.stderr}
 
 
-def test_its_tokens_are_the_engines_own(told: dict[str, Any]) -> None:
-    rows = [row for level in told["result"]["levels"] for row in level["per_request"]]
+def test_its_tokens_are_the_engines_own(measured: dict[str, Any]) -> None:
+    rows = [row for level in measured["result"]["levels"] for row in level["per_request"]]
     assert len(rows) == 6 and all(row["ok"] and row["tokens_from"] == "engine" for row in rows), rows
     counted = sum(row["output_tokens"] for row in rows)
     assert counted == 6 * 48
     # the supervisor's own question may fall into it: a token or two
-    assert counted <= told["made"] <= counted + 8, told["made"]
+    assert counted <= measured["made"] <= counted + 8, measured["made"]
 
 
-def test_first_token_and_pace_are_those_of_a_bare_ear(told: dict[str, Any]) -> None:
+def test_first_token_and_pace_are_those_of_a_bare_ear(measured: dict[str, Any]) -> None:
     """Of single streams: the same bytes, heard one hop earlier. A chunk may hold several tokens.
 
     A busy machine makes either listener wait for a core, now and then: what bench adds by itself is in all three.
     """
-    (alone, _) = told["result"]["levels"]
-    assert len(told["heard"]) == 6
+    (alone, _) = measured["result"]["levels"]
+    assert len(measured["heard"]) == 6
     late, off = [], []
-    for row, heard in zip(alone["per_request"], told["heard"], strict=False):
+    for row, heard in zip(alone["per_request"], measured["heard"], strict=False):
         assert row["chunks"] == len(heard.pieces)
         late.append(abs(row["ttft_ms"] / 1000 - heard.first) - max(0.02, 0.1 * heard.first))
         pace = (48 - 48 / len(heard.pieces)) / (heard.pieces[-1] - heard.pieces[0])
@@ -162,23 +162,25 @@ def test_first_token_and_pace_are_those_of_a_bare_ear(told: dict[str, Any]) -> N
     assert min(late) < 0 and median(off) < 0.15, (late, off)
 
 
-def test_several_streams_add_up(told: dict[str, Any]) -> None:
-    (_, three) = told["result"]["levels"]
+def test_several_streams_add_up(measured: dict[str, Any]) -> None:
+    (_, three) = measured["result"]["levels"]
     assert three["ok"] == 3
-    spans = [heard.pieces[-1] - heard.sent for heard in told["heard"][3:]]
-    begun = min(heard.sent for heard in told["heard"][3:])
-    wall = max(heard.pieces[-1] for heard in told["heard"][3:]) - begun
+    spans = [heard.pieces[-1] - heard.sent for heard in measured["heard"][3:]]
+    begun = min(heard.sent for heard in measured["heard"][3:])
+    wall = max(heard.pieces[-1] for heard in measured["heard"][3:]) - begun
     assert len(spans) == 3 and abs(three["wall_tok_s"] - 3 * 48 / wall) < 0.15 * 3 * 48 / wall
 
 
-def test_its_gauges_are_read_and_nonsense_is_called_so(told: dict[str, Any], served: tuple[real.Served, str]) -> None:
+def test_its_gauges_are_read_and_nonsense_is_called_so(
+    measured: dict[str, Any], served: tuple[real.Served, str]
+) -> None:
     """llama.cpp serves a model that speaks, SGLang random weights."""
-    for level in told["result"]["levels"]:
+    for level in measured["result"]["levels"]:
         assert level["engine"], level
         assert "note" not in level["engine"] or "somebody else" not in level["engine"]["note"], level["engine"]
     speaks = served[0].engine == "llamacpp"
-    verdict = told["result"]["levels"][0]["guard"]["verdict"]
-    assert (told["result"]["valid"], verdict) == ((True, "ok") if speaks else (False, "garbage"))
+    verdict = measured["result"]["levels"][0]["guard"]["verdict"]
+    assert (measured["result"]["valid"], verdict) == ((True, "ok") if speaks else (False, "garbage"))
 
 
 def test_the_whole_way_through_the_endpoint(served: tuple[real.Served, str], tmp_path: Path) -> None:

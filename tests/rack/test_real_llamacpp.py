@@ -127,7 +127,7 @@ def test_requests_that_need_more_than_the_shared_cache_are_told_so(served: real.
     Answers are long, so that they overlap also where the machine is so busy that clients begin seconds apart.
     """
     epoch = served.group.epoch()
-    answers = served.crowd(clients=4, tokens=160, words=450)
+    answers = served.clients_at_once(clients=4, tokens=160, words=450)
     ends = [told["end"] for told in answers]
     told = ("whole", "ontext size", "HTTP Error 500", "HTTPError 500")
     assert all(any(word in end for word in told) for end in ends) and set(ends) != {"whole"}, answers

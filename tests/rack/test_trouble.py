@@ -11,7 +11,7 @@ import pytest
 from testbed.base import names
 from testbed.beds.rack import inventory
 from testbed.trials import kills, refusals
-from tests.rack.running import run, told
+from tests.rack.running import run, site_status
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow]
 # Kills by chance (`python -m testbed kills` does twenty); another number tries others.
@@ -21,7 +21,7 @@ NAMED_AFTER = 60
 
 
 def test_status_says_what_is_served(group: kills.ServedGroup) -> None:
-    found = told()
+    found = site_status()
     assert found["serving"] and found["proved"] and found["current"] and found["since"] and found["digest"]
     assert found["transport"].startswith("roce: "), found["transport"]
     ranks = found["ranks"]
@@ -52,7 +52,7 @@ def test_killed_ranks_come_back_with_a_token(group: kills.ServedGroup) -> None:
 
 def test_what_is_missing_is_named_and_nothing_is_served(group: kills.ServedGroup) -> None:
     down: dict[str, Any] = {}
-    seen = refusals.perform(group, while_down=lambda: down.update(told()))
+    seen = refusals.perform(group, while_down=lambda: down.update(site_status()))
     assert [one.fault for one in seen if one.served] == [], refusals.table(seen)
     late = [one.fault for one in seen if one.seconds > (refusals.LIMIT if one.fault == "budget" else NAMED_AFTER)]
     assert late == [] and {one.fault for one in seen} == {one.fault for one in refusals.TABLE}, refusals.table(seen)

@@ -35,7 +35,7 @@ def asked(home: Path, question: str) -> clients.Outcome:
         page.call("Page.navigate", url=f"{url}/auth")
         _fill(page, email=WHO, password=WORD)
         _press(page, "Sign in")
-        _pick(page, clients.told("open-webui")["model"])
+        _pick(page, clients.connect_lines("open-webui")["model"])
         _fill(page, **{"chat-input": question})
         page.until("!!document.getElementById('send-message-button')")
         page.js("document.getElementById('send-message-button').click()")
@@ -48,7 +48,7 @@ def asked(home: Path, question: str) -> clients.Outcome:
 def _served(home: Path) -> Iterator[str]:
     """Where the line that `connect` ends with serves it, until this ends."""
     (port,), log = free_ports(1), home / "open-webui.log"
-    url, typed = f"http://127.0.0.1:{port}", clients.told("open-webui")["run"]
+    url, typed = f"http://127.0.0.1:{port}", clients.connect_lines("open-webui")["run"]
     started = clients.typed("open-webui", home, f"{typed} --port {port} >{log} 2>&1")
     try:
         until = time.monotonic() + PATIENCE

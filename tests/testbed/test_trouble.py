@@ -32,7 +32,7 @@ class Waiting(kills.ServedGroup):
     def head_ready(self) -> bool:
         return False
 
-    def told(self) -> str:
+    def described(self) -> str:
         return "x-rank0-0 peers: rank 2 has not come"
 
     def token(self) -> str:

@@ -20,11 +20,11 @@ NO_KEY = "PATH-OF-YOUR-KEY"
 
 def connect(
     client: Annotated[
-        str | None, typer.Argument(help="which program (default: a list of those that are known)", show_default=False)
+        str | None, typer.Argument(help="client program (default: list the known ones)", show_default=False)
     ] = None,
     where: Inventory = None,
     model: Annotated[
-        str | None, typer.Option("--model", help="as clients ask for it (default: the first that is up)")
+        str | None, typer.Option("--model", help="model name or alias (default: the first that is up)")
     ] = None,
     json: Json = False,
 ) -> None:

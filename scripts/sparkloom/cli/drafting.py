@@ -28,10 +28,10 @@ def new(
         int | None, typer.Option("--nodes", help="Sparks to use (default: the fewest on which it fits)")
     ] = None,
     engine: Annotated[
-        str | None, typer.Option("--engine", help="its name in a profile (default: the nearest profile's)")
+        str | None, typer.Option("--engine", help="engine name as in a profile (default: the nearest's)")
     ] = None,
     release: Annotated[
-        str | None, typer.Option("--release", help="of the engine (default: the nearest profile's)")
+        str | None, typer.Option("--release", help="engine release (default: the nearest profile's)")
     ] = None,
     revision: Annotated[
         str | None, typer.Option("--revision", help="branch or commit on the hub (default: main)")

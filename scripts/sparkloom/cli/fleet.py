@@ -19,7 +19,7 @@ def plan(
     record: Annotated[
         Path | None,
         typer.Option(
-            "--record", help="what runs now, as an earlier plan's --json (default: build/SITE/fleet.json, if any)"
+            "--record", help="what runs now: an earlier plan's --json (default: build/SITE/fleet.json, if any)"
         ),
     ] = None,
     running: Annotated[bool, typer.Option("--running", help="ask the cluster what runs now instead")] = False,

@@ -84,7 +84,7 @@ def build(
     limit: Annotated[str | None, typer.Option("--limit", help="only these nodes, as in ansible --limit")] = None,
     beside: Annotated[bool, typer.Option("--beside", help="build on a node even if its engine serves")] = False,
     again: Annotated[bool, typer.Option("--again", help="build even if the nodes have this build")] = False,
-    force: Annotated[bool, typer.Option("--force", help="build despite error findings; they are named")] = False,
+    force: Annotated[bool, typer.Option("--force", help="build despite error findings, and name them")] = False,
     ask_become_pass: AskBecomePass = False,
     json: Json = False,
 ) -> None:

@@ -28,11 +28,9 @@ def import_(
     inventory: Inventory = None,
     config: Annotated[
         Path | None,
-        typer.Option(
-            "--config", "--facts", help="the model's config.json or its folder, where no profile has its facts"
-        ),
+        typer.Option("--config", "--facts", help="the model's config.json or its folder, if no profile has its facts"),
     ] = None,
-    pick: Annotated[str, typer.Option("--pick", help="of several cells in one file, the one with these words")] = "",
+    pick: Annotated[str, typer.Option("--pick", help="the cell with these words, if a file has several")] = "",
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="file to write the profile into; - prints it", show_default=False),
@@ -62,7 +60,7 @@ def export(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="file to write (default: standard output)", show_default=False)
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="write despite error findings; they are named")] = False,
+    force: Annotated[bool, typer.Option("--force", help="write despite error findings, and name them")] = False,
 ) -> None:
     made = case.hand_out(profile, form, inventory, overrides=overrides or [], release=engine_version, force=force)
     show_findings.forced(made.case.errors)

@@ -35,7 +35,7 @@ def add(
     requests: Annotated[int | None, typer.Option("--requests", help="per minute (default: no limit)")] = None,
     tokens: Annotated[int | None, typer.Option("--tokens", help="per minute, prompts and answers together")] = None,
     expires: Annotated[
-        str | None, typer.Option("--expires", help="the last day, as 2027-01-31, or 90d from today (default: never)")
+        str | None, typer.Option("--expires", help="last valid day: 2027-01-31, or 90d from today (default: never)")
     ] = None,
     offline: Offline = False,
     where: Inventory = None,

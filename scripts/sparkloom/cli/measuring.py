@@ -81,12 +81,12 @@ def allreduce(
 
 
 def evidence_add(
-    spec: Annotated[Path, typer.Argument(help="the grid whose cell it is")],
-    cell: Annotated[str, typer.Argument(help="the cell's id, or how it begins")],
+    spec: Annotated[Path, typer.Argument(help="the grid of the cell")],
+    cell: Annotated[str, typer.Argument(help="the cell's id, or its beginning")],
     results: Annotated[Path | None, typer.Option("--results", help="folder of the cells' JSON files")] = None,
-    to: Annotated[str | None, typer.Option("--to", help="profile that gets it (default: the grid's)")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="profile to add it to (default: the grid's)")] = None,
     rows: Annotated[
-        Path | None, typer.Option("--rows", help="file that gets the row (default: beside the cells)")
+        Path | None, typer.Option("--rows", help="file to add the row to (default: beside the cells)")
     ] = None,
     json: Json = False,
 ) -> None:

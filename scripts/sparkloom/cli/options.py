@@ -48,7 +48,7 @@ def tokens(text: str) -> int:
 Context = Annotated[
     int | None,
     typer.Option(
-        "--context", parser=tokens, metavar="TOKENS", help="tokens of one conversation with its answer: 4096, 128k, 1M"
+        "--context", parser=tokens, metavar="TOKENS", help="tokens of one conversation, answer included: 4096, 128k, 1M"
     ),
 ]
 

@@ -16,7 +16,7 @@ SIZE = 3
 LONGEST_NAME = 7  # of a rail: the cable's number comes behind it
 FOUR = (
     "opposite Sparks have no cable, RDMA does not follow IP routes through a third one, and NCCL connects trees beside "
-    "its ring, so it ends with 'unhandled system error'; take a switch, or pairs (docs/cabling.md)"
+    "its ring, so it ends with 'unhandled system error'; take a switch, or pairs (docs/fabric.md)"
 )
 
 

@@ -15,10 +15,10 @@ from testbed.base.names import REPO
 
 def free_ports(count: int) -> list[int]:
     with contextlib.ExitStack() as kept:
-        plugs = [kept.enter_context(socket.socket()) for _ in range(count)]
-        for plug in plugs:
-            plug.bind(("127.0.0.1", 0))
-        return [plug.getsockname()[1] for plug in plugs]
+        sockets = [kept.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
 
 
 class Engine:
@@ -43,6 +43,6 @@ class Engine:
         """What it was asked and sent when, since the last time."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         connection.request("DELETE", "/truth", headers={"Authorization": f"Bearer {self.key}"})
-        told: list[dict[str, Any]] = json.loads(connection.getresponse().read())
+        truth: list[dict[str, Any]] = json.loads(connection.getresponse().read())
         connection.close()
-        return told
+        return truth

@@ -34,7 +34,7 @@ def unknown_model() -> str:
     return str(client.messages.create(model="nobody", messages=HELLO, max_tokens=8).content)
 
 
-def told(call: Callable[[], str]) -> dict[str, object]:
+def outcome(call: Callable[[], str]) -> dict[str, object]:
     try:
         said = call()
         return {"call": call.__name__, "works": bool(said.strip()), "said": said or "an empty answer"}
@@ -43,4 +43,4 @@ def told(call: Callable[[], str]) -> dict[str, object]:
 
 
 for word in sys.argv[2:]:
-    print(json.dumps(told(globals()[word])), flush=True)
+    print(json.dumps(outcome(globals()[word])), flush=True)

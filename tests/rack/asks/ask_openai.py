@@ -60,7 +60,7 @@ def unknown_model() -> str:
     return str(client.chat.completions.create(model="nobody", messages=HELLO).choices[0].message.content)
 
 
-def told(call: Callable[[], str]) -> dict[str, object]:
+def outcome(call: Callable[[], str]) -> dict[str, object]:
     try:
         said = call()
         return {"call": call.__name__, "works": bool(said.strip()), "said": said or "an empty answer"}
@@ -69,4 +69,4 @@ def told(call: Callable[[], str]) -> dict[str, object]:
 
 
 for word in sys.argv[2:]:
-    print(json.dumps(told(globals()[word])), flush=True)
+    print(json.dumps(outcome(globals()[word])), flush=True)

@@ -16,7 +16,7 @@ from tests.k3s_sites import chosen, site
 THREE = ["spark1", "spark2", "spark3"]
 
 
-def told(planned: dict[str, Any], host: str) -> dict[str, Any]:
+def settings(planned: dict[str, Any], host: str) -> dict[str, Any]:
     files = {file["path"]: file["content"] for file in planned["hosts"][host]["files"]}
     return dict(yaml.safe_load(files[paths.CONFIG]))
 
@@ -27,7 +27,7 @@ def test_every_key_is_a_flag_of_the_pinned_release(servers: list[str] | None) ->
     planned = machines.plan(site(servers, pod_cidr="10.50.0.0/16", service_cidr="10.51.0.0/16"), options)
     for host, wanted in planned["hosts"].items():
         known = flags.known(options.version, wanted["role"])
-        assert set(told(planned, host)) <= set(known), host
+        assert set(settings(planned, host)) <= set(known), host
 
 
 def test_the_first_spark_serves_where_no_group_says_otherwise() -> None:
@@ -39,7 +39,7 @@ def test_the_first_spark_serves_where_no_group_says_otherwise() -> None:
 
 def test_three_servers_make_one_cluster() -> None:
     planned = machines.plan(site(THREE), chosen())
-    every = {host: told(planned, host) for host in planned["hosts"]}
+    every = {host: settings(planned, host) for host in planned["hosts"]}
     assert [host for host in every if every[host].get("cluster-init")] == ["spark1"]
     assert {every[host].get("server") for host in every if host != "spark1"} == {"https://10.1.0.1:6443"}
     own = ("node-name", "node-ip", "node-label", "cluster-init", "server")
@@ -52,9 +52,9 @@ def test_a_server_beside_the_sparks_has_its_own_interface_and_no_rails() -> None
     cluster = site(["box1"])
     box = cluster.servers[0].model_copy(update={"management_interface": "eno1"})
     planned = machines.plan(cluster.model_copy(update={"servers": [box]}), chosen())
-    assert told(planned, "box1")["flannel-iface"] == "eno1" and "node-label" not in told(planned, "box1")
-    assert told(planned, "spark1")["flannel-iface"] == "enP7s7"
-    assert told(planned, "spark1")["node-label"] == ["sparkloom/fabric-index=1", "sparkloom/rails=a"]
+    assert settings(planned, "box1")["flannel-iface"] == "eno1" and "node-label" not in settings(planned, "box1")
+    assert settings(planned, "spark1")["flannel-iface"] == "enP7s7"
+    assert settings(planned, "spark1")["node-label"] == ["sparkloom/fabric-index=1", "sparkloom/rails=a"]
     assert planned["hosts"]["spark1"]["role"] == "agent"
 
 
@@ -86,7 +86,9 @@ def test_no_rule_of_ours_holds_for_somebody_elses_pods() -> None:
     """`restricted` by the API server's admission configuration refused a person's own pods in their own namespaces."""
     planned = machines.plan(site(THREE), chosen())
     for host in planned["hosts"]:
-        assert "admission" not in json.dumps(planned["hosts"][host]) and "kube-apiserver-arg" not in told(planned, host)
+        assert "admission" not in json.dumps(planned["hosts"][host]) and "kube-apiserver-arg" not in settings(
+            planned, host
+        )
 
 
 def test_a_registry_of_the_site_is_kept() -> None:

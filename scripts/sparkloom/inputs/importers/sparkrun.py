@@ -53,7 +53,7 @@ def read(document: Document, programs: Programs) -> Found:
     else:
         leftover += _generated(data, defaults, reader, f"{document.file}:{document.position(())[1]}")
     if not reader.starts:
-        said = f"no engine's program is started by `{short(text)}` (docs/import-a-recipe.md lists them)"
+        said = f"no engine's program is started by `{short(text)}` (docs/add-a-profile.md lists them)"
         raise document.refusal(("command",), said, "no-engine")
     files = _files(data.get("pre_exec"), programs, document.file)
     for start in reader.starts:

@@ -77,7 +77,7 @@ def _ring(
     used, others = {inner.node: inner for inner, _ in cables}, {outer.node: outer for _, outer in cables}
     (gbit, slow), (other, slow_too) = _speed(used), _speed(others)
     what = f"a ring of 3 without a switch: {' - '.join([*order, order[0]])}"
-    fix = f"engine.carries: [nccl-{RING_NCCL}] in the profile of an image that has it; docs/cabling.md"
+    fix = f"engine.carries: [nccl-{RING_NCCL}] in the profile of an image that has it; docs/fabric.md"
     expected = f"an image with NCCL {RING_NCCL} or newer, which takes the port that leads to the peer"
     findings = [
         *read, *_silent(made, set(order)), *_halves(used), *_halves(others), *_functionless(used),

@@ -57,9 +57,9 @@ def _compiled() -> None:
 def _weights(config: Config, facts: Facts) -> float:
     """GiB that one rank holds: its share, and what every rank needs of its own."""
     measured = (facts.weights_gib or {}).get(f"tp{config.tp}-ep{config.ep}")
-    lenders = len(str(config.values.get("rpc") or "").split(",")) if config.values.get("rpc") else 0
+    rpc_servers = len(str(config.values.get("rpc") or "").split(",")) if config.values.get("rpc") else 0
     loaded = (facts.bytes_total or 30e9) - (facts.bytes_beside if config.values.get("ple_offload_backend") else 0)
-    return measured or loaded / 2**30 / (config.tp * config.pp * (1 + lenders)) * 0.97 + 4.5
+    return measured or loaded / 2**30 / (config.tp * config.pp * (1 + rpc_servers)) * 0.97 + 4.5
 
 
 def _tokens(config: Config, facts: Facts) -> int:

@@ -34,9 +34,9 @@ def image_nobody_has(view: LaunchView) -> Hits:
     name = parse(view.image).name
     owner = next((said for pattern, said in WITHHELD.items() if re.search(pattern, name)), "")
     if owner:
-        yield Hit(f"image {view.image} is its owner's alone ({owner})", "engine.image")
+        yield Hit(f"image {view.image} is not public ({owner})", "engine.image")
     elif LOCAL.match(name):
-        yield Hit(f"image {view.image} is a name on somebody's own machine, no registry's", "engine.image")
+        yield Hit(f"image {view.image} exists only on its owner's machine, in no registry", "engine.image")
 
 
 def image_recipe_differs(view: LaunchView) -> Hits:
@@ -45,9 +45,9 @@ def image_recipe_differs(view: LaunchView) -> Hits:
         return
     builds = f"{recipe.serves.engine} {recipe.serves.release}"
     if builds != (launched := f"{view.engine} {view.release}"):
-        yield Hit(f"its recipe builds {builds}, launched is {launched}", "engine.release")
+        yield Hit(f"its recipe builds {builds}, but the profile launches {launched}", "engine.release")
     if view.image and parse(view.image).tagged != parse(recipe.image).tagged:
-        yield Hit(f"its recipe builds {recipe.image}, launched is {view.image}", "engine.image")
+        yield Hit(f"its recipe builds {recipe.image}, but the profile launches {view.image}", "engine.image")
 
 
 def image_recipe_unpinned(view: LaunchView) -> Hits:
@@ -71,7 +71,7 @@ def patch_without_data(view: LaunchView) -> Hits:
     asked = sorted(name.removeprefix("patch:") for name in view.carries if name.startswith("patch:"))
     for name in () if view.partial else asked:
         if name not in patches.names():
-            yield Hit(f"no data for patch {name}; here are {', '.join(patches.names())}", "engine.patches")
+            yield Hit(f"no data for patch {name}; known patches are {', '.join(patches.names())}", "engine.patches")
         elif (patch := patches.load(name)).package == view.engine and view.release not in patch.releases:
             written = f"patch {name} is written for {patch.package} {', '.join(patch.releases)}"
             yield Hit(f"{written}, not {view.release}", "engine.patches")

@@ -43,13 +43,13 @@ def override_json(view: LaunchView) -> Hits:
         try:
             json.loads(value)
         except ValueError as error:
-            yield Hit(f"json_model_override_args is no JSON: {error}", "json_model_override_args")
+            yield Hit(f"json_model_override_args is not JSON: {error}", "json_model_override_args")
 
 
 def unknown_argument(view: LaunchView) -> Hits:
     for name in ("tp", "pp", "dp_attention", "chat_template_kwargs"):
         if name in view.flags:
-            yield Hit(f"{name} is no full flag name", name)
+            yield Hit(f"{name} is not a full flag name", name)
 
 
 def env_boolean_words(view: LaunchView) -> Hits:
@@ -69,7 +69,7 @@ def token_in_env(view: LaunchView) -> Hits:
         if value and re.search(r"(^|_)(TOKEN|API_KEY|PASSWORD|SECRET)$", name):
             yield Hit(f"{name} holds a secret in plain text", f"env.{name}")
     if isinstance(view.flag("api_key"), str):
-        yield Hit("api_key stands in the profile", "api_key")
+        yield Hit("the profile contains api_key", "api_key")
 
 
 def remote_code_unpinned(view: LaunchView) -> Hits:

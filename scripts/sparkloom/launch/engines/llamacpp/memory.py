@@ -2,7 +2,7 @@
 
 Without `parallel` its server takes four requests, and each may use all of those tokens; told a number, it gives each
 an equal part, unless `kv_unified` is on. None of this was weighed on GB10 by us: the sums are the engine's own rules
-(build b11669 said so itself: docs/real-engines.md), the host's share is assumed.
+(build b11669 said so itself: docs/reference/real-engines.md), the host's share is assumed.
 """
 
 from __future__ import annotations
