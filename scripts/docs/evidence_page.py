@@ -50,7 +50,7 @@ def tally(items: Iterable[Judged], allowed: Callable[[str], bool] = lambda rule:
     result = Tally()
     for item in items:
         fires = any(allowed(rule) for rule in item.fired)
-        result.add("fail" if fires else "ok" if item.fired else item.predicted, item.failed)
+        result["fail" if fires else "ok" if item.fired else item.predicted, item.failed] += 1
     return result
 
 
@@ -73,9 +73,7 @@ def cross(key: Key) -> Tally:
             caught[rule][key(item.row)] += 1
     total = Tally()
     for group, items in groups.items():
-        part = tally(items, lambda rule, group=group: sum(caught[rule].values()) > caught[rule][group])  # type: ignore[misc]
-        for name in ("rows", "tp", "fp", "fn", "tn", "unknown", "unknown_failures"):
-            setattr(total, name, getattr(total, name) + getattr(part, name))
+        total += tally(items, lambda rule, group=group: sum(caught[rule].values()) > caught[rule][group])  # type: ignore
     return total
 
 
@@ -83,15 +81,18 @@ def share(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
+def shares(count: Tally) -> str:
+    figures = count.figures()
+    return f"{share(figures['recall'])} | {share(figures['precision'])}"
+
+
 def split_table() -> str:
     lines = ["| left out | groups | recall | precision |", "|--|--|--|--|"]
-    whole = tally(judged())
-    lines.append(f"| nothing | 1 | {share(whole.recall)} | {share(whole.precision)} |")
-    named = tally(judged(profiles=False))
-    lines.append(f"| all profiles (models known by name only) | 1 | {share(named.recall)} | {share(named.precision)} |")
+    lines.append(f"| nothing | 1 | {shares(tally(judged()))} |")
+    lines.append(f"| all profiles (models known by name only) | 1 | {shares(tally(judged(profiles=False)))} |")
     for name, key in SPLITS.items():
         groups, result = len({key(item.row) for item in judged()}), cross(key)
-        lines.append(f"| {name} | {groups} | {share(result.recall)} | {share(result.precision)} |")
+        lines.append(f"| {name} | {groups} | {shares(result)} |")
     return "\n".join(lines)
 
 
@@ -102,8 +103,7 @@ def model_table() -> str:
     ]
     for model in sorted({str(item.row["model"]) for item in judged()}, key=str.lower):
         count = tally(item for item in judged() if item.row["model"] == model)
-        failures = count.tp + count.fn + count.unknown_failures
-        cells = (model, count.rows, failures, count.tp, count.fp, share(count.recall), share(count.precision))
+        cells = (model, count.total(), count.failures, count["fail", True], count["fail", False], shares(count))
         lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
     return "\n".join(lines)
 
@@ -138,17 +138,13 @@ def misses() -> str:
 
 def text(stamp: str) -> str:
     whole = tally(judged())
+    figures = whole.figures()
     values = {
+        **figures,
         "stamp": stamp,
-        "rows": whole.rows,
-        "failures": whole.tp + whole.fn + whole.unknown_failures,
-        "tp": whole.tp,
-        "fp": whole.fp,
-        "fn": whole.fn,
-        "tn": whole.tn,
-        "unknown": whole.unknown,
-        "recall": share(whole.recall),
-        "precision": share(whole.precision),
+        "failures": whole.failures,
+        "recall": share(figures["recall"]),
+        "precision": share(figures["precision"]),
         "splits": split_table(),
         "models": model_table(),
         "rules": rule_table(),

@@ -54,4 +54,4 @@ def test_every_program_that_is_sent_somewhere_is_one_that_is_packed() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "program":
                 asked |= {word.value for word in node.args if isinstance(word, ast.Constant)}
-    assert {"images", "tasks", "weights"} <= asked <= set(pack.PROGRAMS)
+    assert {"patch_image", "tasks"} <= asked <= set(pack.PROGRAMS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +13,13 @@ from sparkloom.onnode.rank import causes
 from sparkloom.render.manifests import supervision
 from tests.places import DATA
 
-JUDGED: list[dict[str, Any]] = [
-    json.loads(line) for line in (DATA / "field_messages.jsonl").read_text(encoding="utf-8").splitlines()
-]
-SEEN = [(message["cause"], message["line"]) for message in log_causes.seen()]
+
+def messages(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "field_messages.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+JUDGED, WRITTEN_FROM = messages(DATA), messages(log_causes.DATA)
+SEEN = [(message["cause"], message["line"]) for message in WRITTEN_FROM]
 
 
 def named(line: str) -> list[str]:
@@ -40,15 +44,14 @@ def test_enough_lines_each_with_a_source_and_no_line_twice() -> None:
         "ValueError: No available memory for the cache blocks. Try increasing "
         "`gpu_memory_utilization` when initializing the engine."
     }
-    assert all(message["source"] for message in JUDGED)
-    assert all(message["source"] for message in log_causes.seen())
+    assert all(message["source"] for message in JUDGED + WRITTEN_FROM)
 
 
 def test_causes_and_rules_share_no_name_and_every_cause_says_what_to_do() -> None:
     causes = log_causes.every()
     assert not {cause.id for cause in causes} & {rule.id for rule in rules.every()}
     assert all(cause.why and cause.fix for cause in causes)
-    assert {message["cause"] for message in log_causes.seen()} == {cause.id for cause in causes}
+    assert {message["cause"] for message in WRITTEN_FROM} == {cause.id for cause in causes}
     known = {cause.id for cause in causes} | {rule.id for rule in rules.every()}
     assert {message["cause"] for message in JUDGED} - {""} <= known
 

@@ -6,6 +6,7 @@ round-trip loader, which matters because `lint` reads every profile on every cal
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,6 +89,14 @@ def own(text: str) -> Any:
 def owns(text: str) -> list[Any]:
     """Likewise, where one file has several documents."""
     return list(yaml.load_all(text, Loader=_Loader))
+
+
+def find(named: str, folder: Path, more: str) -> Path | None:
+    """A path as it is, or the file of that name in a folder, or in the one that the variable `more` names."""
+    if "/" in named or named.endswith((".yml", ".yaml")):
+        return Path(named)
+    places = [folder, *map(Path, filter(None, [os.environ.get(more)]))]
+    return next((path for place in places for path in place.glob("*.yml") if path.stem == named), None)
 
 
 def load(path: Path, *, shown: str | None = None) -> Document:

@@ -176,12 +176,8 @@ def load(name_or_path: str | Path, folder: Path = FOLDER) -> LoadedRecipe:
 
 
 def _find(text: str, folder: Path) -> Path:
-    if "/" in text or text.endswith((".yml", ".yaml")):
-        return Path(text)
-    own = os.environ.get(OWN)
-    for place in (folder, *([Path(own)] if own else [])):
-        if (place / f"{text}.yml").is_file():
-            return place / f"{text}.yml"
+    if path := document.find(text, folder, OWN):
+        return path
     message = f"no such recipe of an image{did_you_mean(text, names(folder))}; `sparkloom image list` lists them"
     raise InputError.single(text or "NAME", message, rule="missing-file")
 

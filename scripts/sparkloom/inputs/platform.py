@@ -8,11 +8,9 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Platform:
     name: str
-    compute_capability: str  # as CUDA says it
     usable_gib: float  # memory that CUDA and the host share
     free_before_load_gib: float  # of it, when the first weight is read by one of several Sparks
     bandwidth_gb_s: float  # LPDDR5X
-    gpus_per_node: int
     rail_gb_s: float  # one PCIe x4 half of a ConnectX-7 port, NCCL bus bandwidth
     nic_pcie_gts: float  # of each half of the ConnectX-7
     nic_pcie_lanes: int
@@ -26,14 +24,12 @@ class Platform:
 
 GB10 = Platform(
     name="GB10",
-    compute_capability="12.1",
     # torch.cuda.mem_get_info on a DGX Spark of 128 GB; nvidia-smi reports "Not Supported" (test logs, 2026-05)
     usable_gib=121.6,
     # four Sparks with Kubernetes and SGLang up logged 100.7 to 104.2; plans and rules take the least
     free_before_load_gib=100.7,
     # NVIDIA's data sheet for DGX Spark
     bandwidth_gb_s=273.0,
-    gpus_per_node=1,
     # measured with one VF per pod: 9.78 GB/s bus bandwidth (forum post on Nemotron Ultra, 2026-06)
     rail_gb_s=9.78,
     # two links of PCIe 5.0 x4, one in each PCI domain (eugr's NETWORKING notes; NVIDIA's playbook pull request 108)

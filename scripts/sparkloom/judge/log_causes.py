@@ -6,7 +6,6 @@ What a profile shows beforehand is a rule (`judge/rules`); the rest is data: `da
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -35,9 +34,3 @@ def every() -> tuple[LogCause, ...]:
         LogCause(name, entry["severity"], entry["pattern"], entry["why"], entry["fix"])
         for name, entry in entries.items()
     )
-
-
-def seen() -> list[dict[str, str]]:
-    """Lines as people met them: `cause`, `line`, `source`."""
-    lines = (DATA / "field_messages.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]

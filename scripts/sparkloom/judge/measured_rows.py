@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -178,39 +178,22 @@ def predict(view: LaunchView) -> tuple[Prediction, list[str]]:
     return ("ok" if stated else "unknown"), []
 
 
-@dataclass(slots=True)
-class Tally:
-    """Counts of predictions against outcomes; a failure is the positive case."""
-
-    rows: int = 0
-    tp: int = 0
-    fp: int = 0
-    fn: int = 0
-    tn: int = 0
-    unknown: int = 0
-    unknown_failures: int = 0
-
-    def add(self, predicted: Prediction, failed: bool) -> None:
-        self.rows += 1
-        if predicted == "unknown":
-            self.unknown += 1
-            self.unknown_failures += failed
-        elif predicted == "fail":
-            self.tp += failed
-            self.fp += not failed
-        else:
-            self.fn += failed
-            self.tn += not failed
+class Tally(Counter[tuple[Prediction, bool]]):
+    """How often each was predicted of runs that failed, and of those that did not; a failure is the positive case."""
 
     @property
-    def precision(self) -> float | None:
-        return round(self.tp / (self.tp + self.fp), 4) if self.tp + self.fp else None
+    def failures(self) -> int:
+        return sum(number for (_, failed), number in self.items() if failed)
 
-    @property
-    def recall(self) -> float | None:
-        """Share of all failures that were foreseen; a failure answered with `unknown` is not foreseen."""
-        failures = self.tp + self.fn + self.unknown_failures
-        return round(self.tp / failures, 4) if failures else None
+    def figures(self) -> dict[str, Any]:
+        """`recall` is the share of all failures that were foreseen: one answered with `unknown` is not."""
+        tp, fp, failures = self["fail", True], self["fail", False], self.failures
+        return {
+            "rows": self.total(), "tp": tp, "fp": fp, "fn": self["ok", True], "tn": self["ok", False],
+            "unknown": self["unknown", True] + self["unknown", False],
+            "precision": round(tp / (tp + fp), 4) if tp + fp else None,
+            "recall": round(tp / failures, 4) if failures else None,
+        }  # fmt: skip
 
 
 def failed(row: Row) -> bool | None:
@@ -234,6 +217,5 @@ def score(path: str | Path) -> dict[str, Any]:
         per_row.append({"id": row.get("id", number), "predicted": predicted, "rules": fired})
         outcome = failed(row)
         if outcome is not None:
-            tally.add(predicted, outcome)
-    counts = {name: getattr(tally, name) for name in ("rows", "tp", "fp", "fn", "tn", "unknown", "precision", "recall")}
-    return {**counts, "per_row": per_row}
+            tally[predicted, outcome] += 1
+    return {**tally.figures(), "per_row": per_row}

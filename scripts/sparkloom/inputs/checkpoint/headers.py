@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 from sparkloom.base.errors import InputError
@@ -73,10 +72,6 @@ class Contents:
     def weight(self) -> int:
         """Bytes of the tensors themselves."""
         return sum(tensor.bytes for tensor in self.tensors) or self.size
-
-    @property
-    def elements(self) -> int:
-        return sum(prod(tensor.shape) for tensor in self.tensors)
 
 
 def of(source: Source) -> Contents | None:

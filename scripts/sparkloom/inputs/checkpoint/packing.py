@@ -62,6 +62,10 @@ ALGORITHMS = {
     "W4A8_MXFP4_FP8": MXFP4, "W4A16_MXFP4": MXFP4,
     "W4A16_AWQ": Scheme("int4", 4, group=128, scale="bf16"), "W4A8_AWQ": Scheme("int4", 4, group=128, scale="bf16"),
 }  # fmt: skip
+ENDS = re.compile(r"(^|\.)(lm_head|head|gate|router(\.proj)?|shared_expert_gate|embed_tokens|eh_proj|fc)$")
+TOWERS = re.compile(
+    r"(^|\.)(visual|vision\w*|aligner|multi_modal_projector|mm_projector|patch_merge_mlp|embed_vision)\."
+)
 Choice = Callable[[str], "Scheme | None"]  # by a module's name
 
 
@@ -124,7 +128,7 @@ def _modelopt(said: Config, kept: str) -> Packing:
         return Packing("modelopt", kept, _listed(schemes), f"{said.path}quantized_layers", True, tuple(unknown))
     scheme = _algorithm({"quant_algo": algorithm, "group_size": said.maybe("group_size")}, unknown)
     return Packing(
-        "modelopt", kept, lambda name: None if outside(name) or not _usual(name) else scheme,
+        "modelopt", kept, _but(outside, lambda _name: scheme),
         f"{said.path}quant_algo {algorithm}, without exclude_modules", unknown=tuple(unknown),
     )  # fmt: skip
 
@@ -168,13 +172,11 @@ def _fp8(said: Config, kept: str, experts: str) -> Packing:
     repacked = _listed({str(name): _algorithm(entry, unknown) for name, entry in entries})
 
     def choose(name: str) -> Scheme | None:
-        if outside(name) or not _usual(name):
-            return None
         return repacked(name) or (MXFP4 if experts == "fp4" and ".experts." in name else scheme)
 
     shape = f", blocks of {block[0]} x {block[1]}" if block[0] else ""
     shown = f"{said.path}quant_method fp8{shape}" + (", expert_dtype fp4" if experts == "fp4" else "")
-    return Packing("fp8", kept, choose, shown, experts == "fp4" or bool(entries), tuple(unknown))
+    return Packing("fp8", kept, _but(outside, choose), shown, experts == "fp4" or bool(entries), tuple(unknown))
 
 
 def _compressed(said: Config, kept: str) -> Packing:
@@ -198,19 +200,10 @@ def _compressed(said: Config, kept: str) -> Packing:
             own.append((_matcher(targets), scheme))
 
     def choose(name: str) -> Scheme | None:
-        if outside(name) or not _usual(name):
-            return None
-        named = next((scheme for matches, scheme in own if matches(name)), None)
-        return named or every
+        return next((scheme for matches, scheme in own if matches(name)), every)
 
-    return Packing(
-        "compressed-tensors",
-        kept,
-        choose,
-        f"{said.path}config_groups, without ignore",
-        bool(own and every),
-        tuple(unknown),
-    )
+    where = f"{said.path}config_groups, without ignore"
+    return Packing("compressed-tensors", kept, _but(outside, choose), where, bool(own and every), tuple(unknown))
 
 
 def _scheme_of(weights: Config) -> Scheme | None:
@@ -232,7 +225,7 @@ def _grouped(said: Config, kept: str) -> Packing:
     outside = _matcher(said.items("modules_to_not_convert"))
     method = said.text_of("quant_method").replace("autoround", "auto-round")
     return Packing(
-        method, kept, lambda name: None if outside(name) or not _usual(name) else scheme,
+        method, kept, _but(outside, lambda _name: scheme),
         f"{said.path}quant_method {method}, {bits} bits, groups of {group}",
     )  # fmt: skip
 
@@ -243,16 +236,14 @@ def _mxfp4(said: Config, kept: str) -> Packing:
     )
 
 
+def _but(outside: Callable[[str], bool], choose: Choice) -> Choice:
+    """Of all but what is left out."""
+    return lambda name: None if outside(name) or not _usual(name) else choose(name)
+
+
 def _usual(name: str) -> bool:
     """What no packer touches unless it says so: the ends, routers, and towers beside the language model."""
-    return re.search(
-        r"(^|\.)(lm_head|head|gate|router(\.proj)?|shared_expert_gate|embed_tokens|eh_proj|fc)$", name
-    ) is None and (
-        re.search(
-            r"(^|\.)(visual|vision\w*|aligner|multi_modal_projector|mm_projector|patch_merge_mlp|embed_vision)\.", name
-        )
-        is None
-    )
+    return not ENDS.search(name) and not TOWERS.search(name)
 
 
 def _matcher(patterns: Iterable[Any], *, below: bool = True) -> Callable[[str], bool]:

@@ -92,10 +92,6 @@ class Shape:
         yield from (replace(tensor, group="draft") for tensor in self.draft_more)
 
     @property
-    def parameters(self) -> int:
-        return sum(tensor.elements for tensor in self.tensors())
-
-    @property
     def active(self) -> int:
         """Parameters that a token meets: all of the language model's but the experts that it is not sent to."""
         idle = sum(

@@ -158,33 +158,30 @@ def _braces(word: str) -> str:
 
 def _unused(defaults: dict[str, Any], used: set[str]) -> list[Leftover]:
     """Keys that no place of the command names; those that sparkrun counts nodes by aside."""
-    said = {"tensor_parallel", "pipeline_parallel", "data_parallel"}
-    why = "stands in `defaults`, and no place of the command takes it"
-    return [
-        Leftover(f"defaults: {key} {short(as_text(value))}", why)
-        for key, value in defaults.items()
-        if key not in used | said
-    ]
+    said = used | {"tensor_parallel", "pipeline_parallel", "data_parallel"}
+    unused = {key: value for key, value in defaults.items() if key not in said}
+    return _of_defaults(unused, "stands in `defaults`, and no place of the command takes it")
+
+
+def _of_defaults(values: dict[str, Any], why: str) -> list[Leftover]:
+    return [Leftover(f"defaults: {key} {short(as_text(value))}", why) for key, value in values.items()]
 
 
 def _generated(data: dict[str, Any], defaults: dict[str, Any], reader: Reader, where: str) -> list[Leftover]:
     """A recipe without a command: the runtime's own, of the keys that it knows."""
     runtime = str(data.get("runtime") or theirs.USUAL)
     engine = theirs.RUNTIMES.get(runtime, runtime)
-    known = theirs.FLAGS.get(engine)
+    known, leftover = theirs.FLAGS.get(engine), Leftovers()
     if known is None:  # somebody's engine: what it is told is kept, and nobody here can say what it means
         reader.starts.append(Started(engine, [], where))
         why = f"for {runtime}, an engine that is not known here"
-        return [Leftover(f"defaults: {key} {short(as_text(value))}", why) for key, value in defaults.items()]
+        return _of_defaults(defaults, why)
     model = str(data.get("model") or "")
     words = [*filter(None, [theirs.MODEL.get(engine)]), model]
-    leftover = Leftovers()
     for key, value in defaults.items():
         flag = known.get(key)
         if flag is None:
-            leftover.add(
-                f"defaults: {key} {short(as_text(value))}", f"no flag that sparkrun's {runtime} gives the engine"
-            )
+            leftover += _of_defaults({key: value}, f"no flag that sparkrun's {runtime} gives the engine")
         elif key in SWITCHES:
             words += [f"--{flag}"] if as_text(value).lower() in ("true", "1", "yes", "on") else []
         else:

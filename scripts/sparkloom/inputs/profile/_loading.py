@@ -6,7 +6,6 @@ Whatever is not exactly understood is refused, with file, line and column.
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -92,17 +91,10 @@ def find(name_or_path: str | Path, folder: Path = PROFILES) -> Path:
         raise InputError.single(
             "PROFILE", "the profile's name is empty; `sparkloom profiles` lists them", rule="missing-file"
         )
-    if "/" in text or text.endswith((".yml", ".yaml")):
-        return Path(text)
-    shipped = names(folder)
-    if text in shipped:
-        return folder / f"{text}.yml"
-    own = os.environ.get(OWN)
-    if own and text in names(Path(own)):
-        return Path(own) / f"{text}.yml"
-    raise InputError.single(
-        text, f"no such profile in {_shown(folder)}{did_you_mean(text, shipped)}", rule="missing-file"
-    )
+    if path := document.find(text, folder, OWN):
+        return path
+    message = f"no such profile in {_shown(folder)}{did_you_mean(text, names(folder))}"
+    raise InputError.single(text, message, rule="missing-file")
 
 
 def _shown(path: Path) -> str:

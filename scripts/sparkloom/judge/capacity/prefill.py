@@ -53,9 +53,6 @@ class Prefill:
         seconds, spread = self.seconds(tokens, before), float(constants.PREFILL_SPREAD.value or 1)
         return seconds / spread, seconds * spread
 
-    def tokens_per_second(self, tokens: int) -> float:
-        return tokens / self.seconds(tokens)
-
     def _chunk(self, size: int, seen: int) -> float:
         view, parallel = self.view, self.view.parallel
         rate = view.platform.bandwidth_gb_s * 1e9 * float(constants.BANDWIDTH_SHARE.value or 1)
