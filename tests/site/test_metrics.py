@@ -62,7 +62,7 @@ def test_another_exporter_is_known_by_its_image(image: str) -> None:
 def test_an_operator_s_own_pods_are_not_a_second_one() -> None:
     sets = [workload("prometheus-k8s", "quay.io/prometheus/prometheus:v3", owned="Prometheus")]
     found = metrics.judge([operated(**OPEN)], sets, [], "sparkloom")
-    assert [(one.how, one.own_namespace_only) for one in found.scrapers] == [("operator", False)]
+    assert [(one.how, one.own_namespace) for one in found.scrapers] == [("operator", False)]
     assert found.scrapers[0].pods["operator.prometheus.io/name"] == "k8s"
 
 
@@ -70,14 +70,14 @@ def test_its_selectors_say_which_labels_and_where() -> None:
     wanted = {"matchLabels": {"release": "kube-prometheus-stack"}}
     spec = {**OPEN, "podMonitorSelector": wanted, "ruleSelector": wanted}
     (one,) = metrics.judge([operated(**spec)], [], [], "sparkloom").scrapers
-    assert one.monitors == one.rules == {"release": "kube-prometheus-stack"} and not one.own_namespace_only
+    assert one.monitors == one.rules == {"release": "kube-prometheus-stack"} and not one.own_namespace
     del spec["podMonitorNamespaceSelector"]
     (one,) = metrics.judge([operated(**spec)], [], [], "sparkloom").scrapers
     objects, _ = metrics.plan(CLUSTER, metrics.Found((one,)), "auto", IMAGES, 4)
     ours = [o for o in objects if o["apiVersion"].startswith(metrics.MONITORING)]
-    assert one.own_namespace_only and {o["metadata"]["namespace"] for o in ours} == {"monitoring"}
+    assert one.own_namespace and {o["metadata"]["namespace"] for o in ours} == {"monitoring"}
     spec["podMonitorNamespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": "sparkloom"}}
-    assert not metrics.judge([operated(**spec)], [], [], "sparkloom").scrapers[0].own_namespace_only
+    assert not metrics.judge([operated(**spec)], [], [], "sparkloom").scrapers[0].own_namespace
 
 
 @pytest.mark.parametrize("selector", [None, {"matchExpressions": [{"key": "a", "operator": "Exists"}]}])

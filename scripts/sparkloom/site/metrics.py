@@ -31,7 +31,7 @@ class Scraper:
     pods: Mapping[str, str]  # labels of its own pods
     monitors: Mapping[str, str] = field(default_factory=dict)  # labels that it wants of PodMonitors
     rules: Mapping[str, str] = field(default_factory=dict)  # and of PrometheusRules
-    own_namespace_only: bool = False  # where it looks
+    own_namespace: bool = False  # it looks in its own namespace only
 
     def __str__(self) -> str:
         return f"{self.name} in {self.namespace} (by {'its operator' if self.how == 'operator' else 'annotations'})"
@@ -114,8 +114,8 @@ def plan(
 ) -> tuple[list[dict[str, Any]], str]:
     """Objects in the order to apply them, and who scrapes. `images`: of the node-exporter and of Prometheus."""
     scraper = found.scrapers[0] if found.scrapers and wish == "auto" else None
-    others = bool(found.exporters) and scraper is not None
-    objects = exporter.objects(cluster, images[0], beside=others)
+    another = bool(found.exporters) and scraper is not None
+    objects = exporter.objects(cluster, images[0], beside=another)
     if wish == "install":
         peers = [prometheus.peer(cluster)]
         objects += prometheus.objects(cluster, images[1], keep_gb)
@@ -129,7 +129,7 @@ def plan(
         told = "nobody scrapes: no Prometheus was found" if wish == "auto" else "nobody scrapes, as was asked"
     objects += scrapes.policies(cluster.namespace, peers)
     objects += dashboards.config_maps(cluster)
-    told += f"; beside the node-exporter {', '.join(found.exporters)}" if others else ""
+    told += f"; beside the node-exporter {', '.join(found.exporters)}" if another else ""
     told += "".join(f"\n{text}" for text in (found.unclear if wish == "auto" else ()))
     return objects, told
 
@@ -137,7 +137,7 @@ def plan(
 def _for(scraper: Scraper, cluster: Cluster) -> list[dict[str, Any]]:
     if scraper.how == "annotations":
         return scrapes.services(cluster)
-    space = scraper.namespace if scraper.own_namespace_only else cluster.namespace
+    space = scraper.namespace if scraper.own_namespace else cluster.namespace
     rule = names.manifest(
         f"{MONITORING}/v1", "PrometheusRule", labels.meta(alerts.GROUP, space, dict(scraper.rules)),
         spec={"groups": alerts.groups(alerts.of(cluster))},
