@@ -250,12 +250,11 @@ class Client:
         data: dict[str, str],
         *,
         binary: Mapping[str, str] | None = None,
-        dry: bool = False,
         labels: Mapping[str, str] | None = None,
     ) -> bool:
         """Make or replace a ConfigMap of ours; tells whether it differed, which one with bytes in it always does."""
         wanted, content = {**data, **(binary or {})}, {"data": data, **({"binaryData": dict(binary)} if binary else {})}
-        return self._put("config_map", name, self.config_map(name), wanted, content, dry, labels)
+        return self._put("config_map", name, self.config_map(name), wanted, content, False, labels)
 
     def remove_config_map(self, name: str) -> None:
         or_none(lambda: self.core.delete_namespaced_config_map(name, self.namespace))
@@ -273,7 +272,7 @@ class Client:
         if known == data:
             return False
         if not dry:
-            labels = {"app.kubernetes.io/part-of": "sparkloom", **(more or {})}
+            labels = {**PART_OF, **(more or {})}
             body = {"metadata": {"name": name, "namespace": self.namespace, "labels": labels}, **content}
             if known is None:
                 getattr(self.core, f"create_namespaced_{kind}")(self.namespace, body)

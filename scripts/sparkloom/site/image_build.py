@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from sparkloom.base.errors import InputError
@@ -20,6 +19,7 @@ from sparkloom.render import image_context
 from sparkloom.render.k3s import paths
 from sparkloom.render.manifests.names import ENGINES
 from sparkloom.site import images
+from sparkloom.site.images import Decision
 
 STORE, WORK = f"{paths.ARCHIVES}/store", f"{paths.ARCHIVES}/build"
 Answers = Mapping[str, Mapping[str, Any]]  # node -> what `images built` answered of it
@@ -78,14 +78,6 @@ def builder(cluster: Cluster, wanted: str, here: Sequence[str]) -> str:
         message = f"image_build_node: '{wanted}' is none of the Sparks of this run; write one of {', '.join(nodes)}"
         raise InputError.single("image_build_node", message, rule="unknown-node")
     return wanted or nodes[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    build: bool = False
-    digest: str = ""  # of the build that all are to have; empty until it is made
-    pulls: dict[str, str] = field(default_factory=dict)  # node -> what it asks the others' registry for
-    told: str = ""
 
 
 def decide(loaded: LoadedRecipe, answers: Answers, locked: str, *, again: bool) -> Decision:

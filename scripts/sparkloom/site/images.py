@@ -48,8 +48,10 @@ class Wanted:
 @dataclass(frozen=True, slots=True)
 class Decision:
     digest: str = ""  # empty: nobody knows it yet
-    pulls: dict[str, str] = field(default_factory=dict)  # node -> what it pulls
+    pulls: dict[str, str] = field(default_factory=dict)  # node -> what it pulls, of a registry or of the other nodes
     refusal: str = ""
+    build: bool = False  # of one of ours: no node has it
+    told: str = ""
 
 
 def wanted(image: str, lock: Mapping[str, Image], take: str, file: str) -> Wanted:

@@ -36,13 +36,7 @@ def api_client(kubeconfig: str) -> Any:
     return Patient(configuration=configuration)
 
 
-def patiently(
-    ask: Callable[[], Answer],
-    method: str = "GET",
-    *,
-    seconds: float = SECONDS,
-    sleep: Callable[[float], None] | None = None,
-) -> Answer:
+def patiently(ask: Callable[[], Answer], method: str = "GET", *, seconds: float = SECONDS) -> Answer:
     """The answer, or the last refusal once it has been the same for so long."""
     from kubernetes.client import ApiException
     from urllib3.exceptions import HTTPError
@@ -54,7 +48,7 @@ def patiently(
         except (ApiException, HTTPError) as error:
             if not passing(error, method) or time.monotonic() + pause > until:
                 raise
-        (sleep or time.sleep)(pause)
+        time.sleep(pause)
         pause = min(pause * 2, LONGEST)
 
 
