@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,8 +13,9 @@ import pytest
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.fleet_record import Running
-from sparkloom.site import ansible, client, waker
+from sparkloom.site import ansible, client, teardown
 from sparkloom.site.groups import observed
+from sparkloom.site.tasks import gateway
 from sparkloom.site.tasks import waker as tasks
 from tests.inventories import serving
 from tests.plugins.loading import context
@@ -51,16 +53,18 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         lambda cluster: {name: Running(name, "", ("spark1",), engine_key=f"{name}-engine-key") for name in there.runs},
     )
 
-    def taken(reached: Any, listed: Any, *, dry: bool) -> list[str]:
-        there.taken.append((len(list(listed)), dry))
+    def left_over(reached: Any, kinds: Any, labels: Any, *, dry: bool) -> list[str]:
+        if labels["app.kubernetes.io/name"] != "waker":
+            return []
+        there.taken.append((len(list(kinds)), dry))
         return ["Deployment waker"]
 
-    monkeypatch.setattr(waker.router, "taken", taken)
+    monkeypatch.setattr(teardown, "left_over", left_over)
     return there
 
 
 def run(site: SimpleNamespace, dry: bool = False, *, what: str, **args: Any) -> dict[str, Any]:
-    does: Any = {"give": tasks.give, "remove": tasks.remove}[what]
+    does: Any = {"give": tasks.give, "remove": partial(gateway.clear, ingress="")}[what]
     return dict(does(context(dry=dry), **args))
 
 

@@ -22,7 +22,7 @@ AT_ONCE = 4
 
 
 class Api:
-    """The cluster's objects by kind, asked plainly: the kinds of Multus and Traefik have no client of their own."""
+    """The cluster's objects by kind, asked plainly: Multus' kinds have no client of their own."""
 
     def __init__(self, reached: Client) -> None:
         self._api = reached.core.api_client

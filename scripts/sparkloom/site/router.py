@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import http.client
 import re
@@ -27,8 +26,9 @@ from sparkloom.launch.resolve import Launch
 from sparkloom.render import keys
 from sparkloom.render.manifests import router as objects
 from sparkloom.render.manifests import waker
+from sparkloom.render.manifests.names import CONFIG_HASH
 from sparkloom.render.router import Group, Terms, envoy, own_key_file, people
-from sparkloom.site.client import Client, selector
+from sparkloom.site.client import Client
 
 OWNER = "owner"  # the name under which the site's own key is counted
 ROUTES = "routes.yaml"
@@ -38,7 +38,6 @@ LOOKED = "sparkloom/keys-given"
 PATIENCE, NUDGE, LOOK, ANSWERS = 120.0, 5.0, 0.25, 5.0
 VERSION = re.compile(r'^sparkloom_router_table_info\{version="(\w*)"\}', re.M)
 GIVES = "playbooks/gateway.yml"
-Picked = tuple[tuple[str, str], Mapping[str, str], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,17 +197,19 @@ class Given:
     version: str
 
 
-def give(reached: Client, content: Mapping[str, str], say: Callable[[str], None], *, dry: bool = False) -> Given:
-    """The Secret as it should be; a router that runs goes by it when this returns."""
+def give(
+    reached: Client, content: Mapping[str, str], say: Callable[[str], None], *, dry: bool = False, kind: str = ""
+) -> Given:
+    """The Secret as it should be; a router that runs goes by it when this returns. `kind`: the hash of pods that stay:
+    one that is made anew may not understand these files."""
     changed = reached.put_secret(objects.NAME, dict(content), labels=objects.LABELS, dry=dry)
     version = str(told(content[ROUTES])["version"])
-    runs = running(reached)
+    runs = running(reached, kind)
     if dry or not runs:
         return Given(changed, None, version)
     if changed:  # limits and clusters are in no version: the kubelet is told to look in any case
-        for pod in runs:
-            reached.nudge(pod, LOOKED)
-    return Given(changed, effective(reached, version, say), version)
+        look(reached, runs)
+    return Given(changed, effective(reached, version, say, kind), version)
 
 
 def push(reached: Client, file: Path, say: Callable[[str], None]) -> Given | None:
@@ -219,9 +220,19 @@ def push(reached: Client, file: Path, say: Callable[[str], None]) -> Given | Non
     return give(reached, {**kept, ROUTES: rekeyed(kept[ROUTES], known_keys(file))}, say)
 
 
-def running(reached: Client) -> list[str]:
+def look(reached: Client, pods: Iterable[str]) -> None:
+    """Their files are renewed now."""
+    for pod in pods:
+        reached.nudge(pod, LOOKED)
+
+
+def running(reached: Client, kind: str = "") -> list[str]:
     """The router's pods that answer or will, by name; one that is going is asked no more."""
-    pods = reached.pods(objects.SELECTOR)
+    pods = [
+        pod
+        for pod in reached.pods(objects.SELECTOR)
+        if not kind or (pod.metadata.annotations or {}).get(CONFIG_HASH) == kind
+    ]
     return [str(pod.metadata.name) for pod in pods if not pod.metadata.deletion_timestamp and _runs(pod)]
 
 
@@ -233,13 +244,14 @@ def effective(
     reached: Client,
     version: str,
     say: Callable[[str], None],
+    kind: str = "",
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> float:
     """Seconds until every pod of the router goes by this version of its tables; the kubelet is told to look."""
     begun, nudged = clock(), float("-inf")
-    while late := [pod for pod in running(reached) if version_of(reached, pod) != version]:
+    while late := [pod for pod in running(reached, kind) if version_of(reached, pod) != version]:
         waited = clock() - begun
         if waited > PATIENCE:
             message = (
@@ -249,8 +261,7 @@ def effective(
         if clock() - nudged >= NUDGE:
             if waited >= NUDGE:
                 say(f"{late[0]} has not read its files yet ({waited:.0f} s of {PATIENCE:.0f} s)")
-            for pod in late:
-                reached.nudge(pod, LOOKED)
+            look(reached, late)
             nudged = clock()
         sleep(LOOK)
     return clock() - begun
@@ -272,25 +283,3 @@ def metrics(reached: Client, pod: str) -> str:
         return answer.read().decode(errors="replace") if answer.status == 200 else ""
     except (OSError, http.client.HTTPException, ApiException):
         return ""
-
-
-def taken(reached: Client, listed: Iterable[Picked], *, dry: bool) -> list[str]:
-    """Kind and name of what these pick; an empty tuple of names means all that the labels find."""
-    from kubernetes.dynamic import DynamicClient
-    from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
-
-    api, gone = DynamicClient(reached.core.api_client), []
-    for kind, picked, names in listed:
-        try:
-            interface = api.resources.get(api_version=kind[0], kind=kind[1])
-        except ResourceNotFoundError:
-            continue
-        for item in interface.get(namespace=reached.namespace, label_selector=selector(picked)).items:
-            if names and item.metadata.name not in names:
-                continue
-            gone.append(f"{kind[1]} {item.metadata.name}")
-            if not dry:
-                with contextlib.suppress(NotFoundError):
-                    body = {"propagationPolicy": "Background"}
-                    interface.delete(name=item.metadata.name, namespace=reached.namespace, body=body)
-    return gone

@@ -7,15 +7,16 @@ functions in a dead network namespace.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
 
 from sparkloom.base.errors import InputError
 from sparkloom.render.manifests import gateway, multus, names, page
-from sparkloom.site.client import selector
+from sparkloom.site.client import Client, selector
 from sparkloom.site.patience import until_gone
 
 WORKLOADS = (
@@ -29,8 +30,7 @@ REST = (
     ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Secret"), ("v1", "ServiceAccount"),
     (names.RIGHTS, "Role"), (names.RIGHTS, "RoleBinding"),
     ("networking.k8s.io/v1", "NetworkPolicy"), ("policy/v1", "PodDisruptionBudget"),
-    (gateway.API, "IngressRoute"), (gateway.API, "ServersTransport"), (gateway.API, "TLSStore"),
-    (gateway.API, "Middleware"), ("coordination.k8s.io/v1", "Lease"),
+    gateway.INGRESS, *gateway.TRAEFIK, ("coordination.k8s.io/v1", "Lease"),
 )  # fmt: skip
 ACROSS = ((names.RIGHTS, "ClusterRoleBinding"), (names.RIGHTS, "ClusterRole"))  # of the page, in no namespace
 # For a Prometheus' operator; in its own namespace where it looks nowhere else.
@@ -60,13 +60,15 @@ class Taker:
         except ResourceNotFoundError:
             return None
 
-    def found(self, kind: tuple[str, str], *, namespace: str | None = None, ours: bool = True) -> list[Any]:
+    def found(
+        self, kind: tuple[str, str], *, namespace: str | None = None, ours: bool = True, labels: str = OURS
+    ) -> list[Any]:
         resource = self.kind(kind)
         if resource is None:
             return []
         where = {"namespace": namespace} if namespace else {}
         try:
-            return list(resource.get(**where, **({"label_selector": OURS} if ours else {})).items)
+            return list(resource.get(**where, **({"label_selector": labels} if ours else {})).items)
         except NotFoundError:  # the client keeps what kinds there were; this one has gone since
             return []
 
@@ -83,6 +85,14 @@ class Taker:
     def wait(self, what: str, left: Callable[[], list[str]]) -> None:
         if not self.dry:
             until_gone(what, left, self.say, self.patience)
+
+
+def left_over(reached: Client, kinds: Iterable[tuple[str, str]], labels: Mapping[str, str], *, dry: bool) -> list[str]:
+    """Kind and name of what a site that goes on needs no more, taken away."""
+    taker = Taker(DynamicClient(reached.core.api_client), reached.namespace, dry, print)
+    for kind in kinds:
+        taker.delete(kind, taker.found(kind, namespace=reached.namespace, labels=selector(labels)))
+    return taker.gone
 
 
 def serving(taker: Taker) -> None:

@@ -1,11 +1,12 @@
-"""Which groups the waker is told of, and its objects taken away where no group is on demand any more."""
+"""Which groups the waker is told of, and the kinds of its objects."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from sparkloom.inputs import group_name
+from sparkloom.inputs import group_name, serving
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.fleet_record import Running
 from sparkloom.inputs.serving import Serving
@@ -14,8 +15,6 @@ from sparkloom.judge.fleet.needs import Need
 from sparkloom.launch import patience
 from sparkloom.onnode.waker.groups_file import Group
 from sparkloom.render.manifests import names
-from sparkloom.render.manifests import waker as objects
-from sparkloom.site import router
 from sparkloom.site.client import Client
 from sparkloom.site.groups import observed, records
 
@@ -25,6 +24,15 @@ KINDS = (
     ("networking.k8s.io/v1", "NetworkPolicy"), (names.RIGHTS, "RoleBinding"),
     (names.RIGHTS, "Role"), ("v1", "ServiceAccount"), ("v1", "Service"),
 )  # fmt: skip
+
+
+def demanded(cluster: Cluster, told: Mapping[str, Any] | None) -> tuple[list[Group], Mapping[str, Running]]:
+    """The groups that are on demand and set up, and all that run; `told`: the inventory's list."""
+    listed = serving.from_vars(told, cluster) if told else None
+    if not listed or not listed.demanded:  # a list without such groups costs no question
+        return [], {}
+    runs = observed.running(cluster)
+    return groups(listed, cluster, runs), runs
 
 
 def groups(listed: Serving, cluster: Cluster, runs: Mapping[str, Running]) -> list[Group]:
@@ -55,10 +63,3 @@ def timed(reached: Client, found: list[Group], runs: Mapping[str, Running]) -> l
     known = {group.name: records.read(reached, observed.record_name(runs[group.name])) for group in found}
     took = {name: record.get("ready_seconds") for name, record in known.items()}
     return [replace(group, load_seconds=seconds) if (seconds := took[group.name]) else group for group in found]
-
-
-def take_away(reached: Client, *, dry: bool = False) -> list[str]:
-    """Kind and name of what is left of a waker."""
-    if not reached.has_service(objects.NAME):
-        return []
-    return router.taken(reached, [(kind, objects.LABELS, ()) for kind in KINDS], dry=dry)

@@ -1,7 +1,7 @@
 """The router of several models in the cluster: one pod of Envoy, what it may reach, and who may reach it.
 
 One replica, and a new one before the old one goes (maxSurge): a second one grants each person his whole limit again,
-but only between the moment that the new one is ready and the one that Traefik has left the old one, about a second; a
+but only until new connections are led to the new one, about a second, and to those that keep one to the old one; a
 Recreate would leave nobody to ask for as long as the last stream takes. No PodDisruptionBudget: of one pod it would
 either forbid every drain of its Spark or say nothing.
 
@@ -22,6 +22,8 @@ from sparkloom.render.manifests import access, names, pod_defaults
 from sparkloom.render.router import Terms, envoy
 
 NAME = "router"
+CERTIFICATE = "gateway-tls"  # the Secret of the endpoint's certificate
+CERTIFICATES = "/etc/sparkloom-tls"  # where it is mounted
 PAGE, PAGE_PORT = "page", 8090  # what people look at, where it is there
 LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/component": NAME, **names.PART_OF}
 SELECTOR = {"app.kubernetes.io/name": NAME, **names.PART_OF}
@@ -50,12 +52,11 @@ done
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """`engines`: the ports at which engines answer; `page`: whether there is one."""
+    """`engines`: the ports at which engines answer."""
 
     image: str
     terms: Terms
     engines: tuple[int, ...]
-    page: bool = False
 
 
 def router(wanted: Wanted, cluster: Cluster, files: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -104,13 +105,20 @@ def _pod(wanted: Wanted, cluster: Cluster) -> dict[str, Any]:
         "dnsConfig": {"options": [{"name": "ndots", "value": "1"}]},  # names here are whole ones
         "securityContext": pod_defaults.unprivileged(USER, fsGroup=USER),
         "containers": [_container(wanted)],
-        "volumes": [{"name": "files", "secret": {"secretName": NAME, "defaultMode": 0o440}}],
+        "volumes": [_secret("files", NAME), *([_secret("certificate", CERTIFICATE)] if wanted.terms.tls else [])],
     }
+
+
+def _secret(volume: str, name: str) -> dict[str, Any]:
+    return {"name": volume, "secret": {"secretName": name, "defaultMode": 0o440}}
 
 
 def _container(wanted: Wanted) -> dict[str, Any]:
     terms = wanted.terms
+    folders = {"files": terms.folder, **({"certificate": terms.tls} if terms.tls else {})}
     listening = {"http": terms.port, "metrics": terms.metrics_port, "probes": terms.probe_port}
+    if terms.tls:
+        listening["https"] = terms.tls_port
     drain = DRAIN % {"admin": terms.admin_port, "longest": GRACE - 20, "statistics": envoy.STATISTICS}
     ready = {"httpGet": {"path": "/ready", "port": "probes"}}
     return {
@@ -130,7 +138,7 @@ def _container(wanted: Wanted) -> dict[str, Any]:
         "livenessProbe": {**ready, "periodSeconds": 15, "failureThreshold": 8, "timeoutSeconds": 5},
         "lifecycle": {"preStop": {"exec": {"command": ["/bin/bash", "-c", drain]}}},
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [{"name": "files", "mountPath": terms.folder, "readOnly": True}],
+        "volumeMounts": [{"name": name, "mountPath": path, "readOnly": True} for name, path in folders.items()],
     }
 
 
@@ -141,13 +149,14 @@ def _policies(wanted: Wanted, space: str) -> Iterable[dict[str, Any]]:
     """
     mine = {"podSelector": {"matchLabels": dict(SELECTOR)}}
     engines = dict(names.ENGINES)
+    clients = (wanted.terms.port, *([wanted.terms.tls_port] if wanted.terms.tls else []))
     heard = [
-        {"from": [access.traefik()], "ports": pod_defaults.tcp(wanted.terms.port)},
+        {"ports": pod_defaults.tcp(*clients)},
         {"from": _watchers(), "ports": pod_defaults.tcp(wanted.terms.metrics_port)},
     ]
     asked = pod_defaults.tcp(*sorted({*wanted.engines, ports.PROBES}))
     reached = [{"to": [{"podSelector": {"matchLabels": engines}}], "ports": asked}, access.name_service()]
-    if wanted.page:
+    if wanted.terms.page:
         page = {"podSelector": {"matchLabels": {"app.kubernetes.io/name": PAGE, **names.PART_OF}}}
         reached.append({"to": [page], "ports": pod_defaults.tcp(PAGE_PORT)})
     asks = [{"from": [mine], "ports": pod_defaults.tcp(ports.PROBES)}]

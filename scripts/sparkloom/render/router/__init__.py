@@ -61,8 +61,11 @@ class Group:
 class Terms:
     """What the router grants all clients, and where it listens."""
 
-    port: int = 8080
+    port: int = 8080  # of clients, where somebody before it ends TLS; else it sends them to TLS
+    tls_port: int = 8443
+    tls: str = ""  # folder of tls.crt and tls.key, mounted as a Secret; empty where somebody before it ends TLS
     metrics_port: int = 9090
+    counts_port: int = 9902  # on loopback, of the clients' listener: what router.lua counts is told there alone
     probe_port: int = 9091  # for the kubelet, which is answered in a flood too
     address: str = "0.0.0.0"
     admin_port: int = 9901  # on loopback: it can end the program

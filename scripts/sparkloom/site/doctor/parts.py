@@ -33,9 +33,9 @@ ON_A_NODE = frozenset({
 ON_THE_CONTROLLER = frozenset({
     "cluster.forget_metrics", "cluster.gpus", "cluster.metrics", "cluster.multus_objects",
     "cluster.page", "cluster.wait",
-    "fabric.foreign", "fabric.plan", "fabric.rails", "gateway.prepare", "gateway.prove", "groups.look",
+    "fabric.foreign", "fabric.plan", "fabric.rails", "gateway.clear", "gateway.prepare", "gateway.prove", "groups.look",
     "router.give", "site.plan", "site.preflight", "site.preflight_reads", "waker.give",
-    "waker.remove", "weights.judge", "weights.models",
+    "weights.judge", "weights.models",
 })  # fmt: skip
 APPLIED = "kubernetes.core.k8s"
 # Of the nodes together, and what needs no cluster to be told.
