@@ -13,10 +13,16 @@ import pytest
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.client_keys import Key, hashed
 from sparkloom.render.manifests.names import CONFIG_HASH
-from sparkloom.render.router import Terms
+from sparkloom.render.router import Group, Terms
 from sparkloom.site import router, usage
 
-MODELS = [router.Model(name, f"org/{name}", 30000, 8, f"{name}-engine-key", {}) for name in ("alpha", "beta")]
+
+def group(name: str, secret: str) -> Group:
+    return Group(name, f"{name}.sparkloom.svc.cluster.local", 30000, model=f"org/{name}", aliases=(f"org/{name}",),
+                 label=name, secret=secret)  # fmt: skip
+
+
+MODELS = [group(name, f"{name}-engine-key") for name in ("alpha", "beta")]
 OWN = {"alpha-engine-key": "sk-own-alpha", "beta-engine-key": "sk-own-beta"}
 KEYS = """\
 client_keys:
@@ -26,7 +32,7 @@ client_keys:
 
 
 def files(*people: Key) -> dict[str, str]:
-    return router.files(MODELS, OWN, [*people, router.owner("sk-owner")], Terms(), "sparkloom")
+    return router.files(MODELS, OWN, [*people, router.owner("sk-owner")], Terms())
 
 
 class Answer:
@@ -176,9 +182,9 @@ def test_a_dry_run_changes_nothing(keys: Path) -> None:
 def test_only_engines_that_run_are_asked_for_their_key() -> None:
     reached: Any = Reached(None)
     assert router.engine_keys(reached, MODELS) == OWN
-    gone = [router.Model("gone", "gone", 1, 1, "gone-engine-key", {}), router.Model("new", "new", 1, 1, "", {})]
+    gone = [group("gone", "gone-engine-key"), group("new", "")]
     assert router.engine_keys(reached, gone) == {}
-    content = router.files(gone, {}, [], Terms(), "sparkloom")
+    content = router.files(gone, {}, [], Terms())
     assert [content[name] for name in content if name.startswith("own-")] == [router.NO_KEY_YET] * 2
 
 

@@ -18,7 +18,7 @@ from sparkloom.inputs.fleet_record import Running
 from sparkloom.render import manifests
 from sparkloom.render.manifests import gateway, names
 from sparkloom.render.manifests import router as objects
-from sparkloom.render.router import Terms
+from sparkloom.render.router import Group, Terms
 from sparkloom.site import router
 from tests import golden_files, inventories
 from tests.render.manifests import case, schemas
@@ -41,7 +41,7 @@ PEOPLE = (
 )
 
 
-def site(folder: Path, listed: str = LIST) -> tuple[Cluster, list[router.Model]]:
+def site(folder: Path, listed: str = LIST) -> tuple[Cluster, list[Group]]:
     where = inventories.serving(folder, listed)
     cluster = inventory.load(where)
     return cluster, router.models(serving.load(where, cluster), cluster, RUNS)
@@ -51,7 +51,7 @@ def rendered(folder: Path, *, page: bool = False, **terms: Any) -> tuple[list[ca
     cluster, found = site(folder)
     terms = {"tls": objects.CERTIFICATES, **terms}
     chosen = Terms(page="page.sparkloom.svc.cluster.local:8090" if page else "", **terms)
-    files = router.files(found, OWN, PEOPLE, chosen, cluster.namespace)
+    files = router.files(found, OWN, PEOPLE, chosen)
     wanted = objects.Wanted(IMAGE, chosen, tuple(sorted({one.port for one in found})))
     return objects.router(wanted, cluster, files), files
 
@@ -76,7 +76,7 @@ def test_objects_fit_their_kinds(tmp_path: Path, release: str) -> None:
 def test_models_are_called_as_the_list_says_and_told_as_the_launch_is(tmp_path: Path) -> None:
     _, found = site(tmp_path)
     glm, chat, oss = found
-    assert (chat.name, chat.alias, chat.label, chat.secret) == ("chat", "qwen", "chat", "chat-engine-key")
+    assert (chat.names, chat.model, chat.label, chat.secret) == (("chat", "qwen"), "qwen", "chat", "chat-engine-key")
     assert (glm.secret, oss.secret) == ("engine-own-key", ""), "who does not run has no key yet"
     assert glm.facts["max_model_len"] > 100_000 and "tools" in glm.facts["capabilities"]
     assert all(one.port for one in found)
@@ -90,13 +90,13 @@ def test_what_runs_without_being_listed_is_routed_too(tmp_path: Path) -> None:
     gone = Running("lost", "a-profile-that-is-no-more", ("spark2",))
     found = router.models(listed, cluster, {**RUNS, "old": extra, "lost": gone})
     assert [one.name for one in found][3:] == ["old"] and found[3].secret == "old-engine-key"
-    assert len({name for one in found for name in (one.name, one.alias)}) >= 7
+    assert len({name for one in found for name in one.names}) >= 7
 
 
 def test_a_key_or_a_group_more_is_the_same_pod(tmp_path: Path) -> None:
     built, files = rendered(tmp_path)
-    cluster, found = site(tmp_path / "again")
-    fewer = router.files(found[:2], OWN, PEOPLE[1:], Terms(), cluster.namespace)
+    _, found = site(tmp_path / "again")
+    fewer = router.files(found[:2], OWN, PEOPLE[1:], Terms())
     wanted = objects.Wanted(IMAGE, Terms(), (30000,))
     assert fewer["routes.yaml"] != files["routes.yaml"]
     assert objects.started_by(wanted, fewer) == objects.started_by(wanted, files)
@@ -106,9 +106,9 @@ def test_a_key_or_a_group_more_is_the_same_pod(tmp_path: Path) -> None:
 
 
 def test_an_engine_s_other_key_is_another_file(tmp_path: Path) -> None:
-    cluster, found = site(tmp_path)
-    before = router.files(found, OWN, PEOPLE, Terms(), cluster.namespace)
-    after = router.files(found, {**OWN, "chat-engine-key": "sk-another"}, PEOPLE, Terms(), cluster.namespace)
+    _, found = site(tmp_path)
+    before = router.files(found, OWN, PEOPLE, Terms())
+    after = router.files(found, {**OWN, "chat-engine-key": "sk-another"}, PEOPLE, Terms())
     assert before["secret-chat.yaml"] != after["secret-chat.yaml"]
     (file,) = [name for name in after if name.startswith("own-chat-")]
     assert after[file] == "sk-another" and f"/etc/sparkloom-router/..data/{file}" in after["secret-chat.yaml"]
@@ -146,8 +146,8 @@ def test_who_reaches_the_router_and_whom_it_reaches(tmp_path: Path) -> None:
 
 
 def test_a_group_on_demand_is_its_waker_s_and_no_other_is(tmp_path: Path) -> None:
-    cluster, found = site(tmp_path, LIST.replace("name: chat,", "name: chat, idle_minutes: 15,"))
-    files = router.files(found, OWN, PEOPLE, Terms(), cluster.namespace)
+    _, found = site(tmp_path, LIST.replace("name: chat,", "name: chat, idle_minutes: 15,"))
+    files = router.files(found, OWN, PEOPLE, Terms())
     made = {one["name"]: one for one in yaml.safe_load(files["clusters.yaml"])["resources"]}
     assert [name for name in made if "+" in name] == ["chat+waker", "chat+on-demand"]
     (place,) = made["chat+waker"]["load_assignment"]["endpoints"][0]["lb_endpoints"]

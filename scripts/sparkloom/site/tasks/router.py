@@ -50,11 +50,11 @@ def give(
     known = router.known_keys(listed_keys)
     own, made = keys.ensure(place(key_file), dry=dry)
     everybody = [*known, router.owner(own)]
-    content = router.files(found, router.engine_keys(reached, found), everybody, terms, cluster.namespace)
+    content = router.files(found, router.engine_keys(reached, found), everybody, terms)
     there = reached.secret(objects.NAME) is not None
     if not dry:
         usage.note(reached)
-    wanted = objects.Wanted(image, terms, tuple(sorted({one.port for one in found} - {0})))
+    wanted = objects.Wanted(image, terms, tuple(sorted({one.port for one in found})))
     given = router.give(reached, content, context.say, dry=dry, kind=objects.started_by(wanted, content))
     if not dry and router.known_keys(listed_keys) != known:  # somebody added or took one meanwhile
         given = router.push(reached, listed_keys, context.say) or given
