@@ -12,13 +12,13 @@ folder and Envoy reads it. What only a start reads (bootstrap, script, words) is
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import ports
-from sparkloom.render.manifests import access, names, pod_defaults
+from sparkloom.render.manifests import access, names, pod_defaults, template
 from sparkloom.render.router import Terms, envoy
 
 NAME = "router"
@@ -60,23 +60,49 @@ class Wanted:
 
 
 def router(wanted: Wanted, cluster: Cluster, files: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Objects in the order to apply them, for the Secret with these files, which is made elsewhere."""
-    space = cluster.namespace
-    return [
-        access.priority_class(),
-        _object("v1", "ServiceAccount", space, automountServiceAccountToken=False),
-        *_policies(wanted, space),
-        names.service(_metadata(space), SELECTOR, {"http": wanted.terms.port, "metrics": wanted.terms.metrics_port}),
-        _deployment(wanted, cluster, files),
-    ]
-
-
-def _metadata(space: str, name: str = NAME) -> dict[str, Any]:
-    return {"name": name, "namespace": space, "labels": dict(LABELS)}
-
-
-def _object(api: str, kind: str, space: str, **content: Any) -> dict[str, Any]:
-    return names.manifest(api, kind, _metadata(space), **content)
+    """Objects in the order to apply them, for the Secrets with these files and the certificate, which are made
+    elsewhere."""
+    terms, page = wanted.terms, {"app.kubernetes.io/name": PAGE, **names.PART_OF}
+    tls = {"https": terms.tls_port} if terms.tls else {}
+    listening = {"http": terms.port, "metrics": terms.metrics_port, "probes": terms.probe_port, **tls}
+    folders = {"files": (terms.folder, NAME), **({"certificate": (terms.tls, CERTIFICATE)} if terms.tls else {})}
+    asked = pod_defaults.tcp(*sorted({*wanted.engines, ports.PROBES}))
+    shown = [{"to": [{"podSelector": {"matchLabels": page}}], "ports": pod_defaults.tcp(PAGE_PORT)}]
+    made = template.objects(
+        NAME,
+        image=wanted.image,
+        namespace=cluster.namespace,
+        labels=LABELS,
+        selector=SELECTOR,
+        clients=pod_defaults.tcp(terms.port, *tls.values()),
+        prometheus=METRICS,
+        page=page,
+        access={access.ACCESS: "true"},
+        engines=names.ENGINES,
+        probes=ports.PROBES,
+        port=terms.port,
+        metrics=terms.metrics_port,
+        reached=[
+            {"to": [{"podSelector": {"matchLabels": names.ENGINES}}], "ports": asked},
+            access.name_service(),
+            *(shown if terms.page else []),
+        ],
+        annotations={names.CONFIG_HASH: started_by(wanted, files)},
+        grace=GRACE,
+        command=_words(terms),
+        listening=[{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in listening.items()],
+        memory=terms.memory,
+        drain=DRAIN % {"admin": terms.admin_port, "longest": GRACE - 20, "statistics": envoy.STATISTICS},
+        mounts=[{"name": name, "mountPath": path, "readOnly": True} for name, (path, _) in folders.items()],
+        volumes=[
+            {"name": name, "secret": {"secretName": secret, "defaultMode": 0o440}}
+            for name, (_, secret) in folders.items()
+        ],
+        **pod_defaults.any_spark(cluster),
+        unprivileged=pod_defaults.unprivileged(USER, fsGroup=USER),
+        locked={"privileged": False, **pod_defaults.locked()},
+    )
+    return [access.priority_class(), *made]
 
 
 def started_by(wanted: Wanted, files: Mapping[str, str]) -> str:
@@ -87,88 +113,3 @@ def started_by(wanted: Wanted, files: Mapping[str, str]) -> str:
 
 def _words(terms: Terms) -> list[str]:
     return [PROGRAM, *envoy.argv(terms)[1:]]
-
-
-def _deployment(wanted: Wanted, cluster: Cluster, files: Mapping[str, str]) -> dict[str, Any]:
-    inner = {"labels": dict(LABELS), "annotations": {names.CONFIG_HASH: started_by(wanted, files)}}
-    spec = pod_defaults.surging(SELECTOR, {"metadata": inner, "spec": _pod(wanted, cluster)}, kept=3)
-    return _object("apps/v1", "Deployment", cluster.namespace, spec=spec)
-
-
-def _pod(wanted: Wanted, cluster: Cluster) -> dict[str, Any]:
-    return {
-        "serviceAccountName": NAME,
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        **pod_defaults.any_spark(cluster),
-        "terminationGracePeriodSeconds": GRACE,
-        "dnsConfig": {"options": [{"name": "ndots", "value": "1"}]},  # names here are whole ones
-        "securityContext": pod_defaults.unprivileged(USER, fsGroup=USER),
-        "containers": [_container(wanted)],
-        "volumes": [_secret("files", NAME), *([_secret("certificate", CERTIFICATE)] if wanted.terms.tls else [])],
-    }
-
-
-def _secret(volume: str, name: str) -> dict[str, Any]:
-    return {"name": volume, "secret": {"secretName": name, "defaultMode": 0o440}}
-
-
-def _container(wanted: Wanted) -> dict[str, Any]:
-    terms = wanted.terms
-    folders = {"files": terms.folder, **({"certificate": terms.tls} if terms.tls else {})}
-    listening = {"http": terms.port, "metrics": terms.metrics_port, "probes": terms.probe_port}
-    if terms.tls:
-        listening["https"] = terms.tls_port
-    drain = DRAIN % {"admin": terms.admin_port, "longest": GRACE - 20, "statistics": envoy.STATISTICS}
-    ready = {"httpGet": {"path": "/ready", "port": "probes"}}
-    return {
-        "name": "envoy",
-        "image": wanted.image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": _words(terms),
-        "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in listening.items()],
-        "resources": {
-            "requests": {"cpu": "100m", "memory": "128Mi"},
-            "limits": {"memory": f"{terms.memory}Mi"},
-        },
-        "securityContext": {"privileged": False, **pod_defaults.locked()},
-        "startupProbe": {**ready, "periodSeconds": 1, "failureThreshold": 60, "timeoutSeconds": 2},
-        "readinessProbe": {**ready, "periodSeconds": 5, "failureThreshold": 3, "timeoutSeconds": 3},
-        # its one worker answers this too: who is stuck for two minutes comes back by nothing else
-        "livenessProbe": {**ready, "periodSeconds": 15, "failureThreshold": 8, "timeoutSeconds": 5},
-        "lifecycle": {"preStop": {"exec": {"command": ["/bin/bash", "-c", drain]}}},
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [{"name": name, "mountPath": path, "readOnly": True} for name, path in folders.items()],
-    }
-
-
-def _policies(wanted: Wanted, space: str) -> Iterable[dict[str, Any]]:
-    """Whom the router hears, whom it reaches, and that each rank 0 tells it whether it is ready.
-
-    The last one stands beside the ranks' own policies, which add up.
-    """
-    mine = {"podSelector": {"matchLabels": dict(SELECTOR)}}
-    engines = dict(names.ENGINES)
-    clients = (wanted.terms.port, *([wanted.terms.tls_port] if wanted.terms.tls else []))
-    heard = [
-        {"ports": pod_defaults.tcp(*clients)},
-        {"from": _watchers(), "ports": pod_defaults.tcp(wanted.terms.metrics_port)},
-    ]
-    asked = pod_defaults.tcp(*sorted({*wanted.engines, ports.PROBES}))
-    reached = [{"to": [{"podSelector": {"matchLabels": engines}}], "ports": asked}, access.name_service()]
-    if wanted.terms.page:
-        page = {"podSelector": {"matchLabels": {"app.kubernetes.io/name": PAGE, **names.PART_OF}}}
-        reached.append({"to": [page], "ports": pod_defaults.tcp(PAGE_PORT)})
-    asks = [{"from": [mine], "ports": pod_defaults.tcp(ports.PROBES)}]
-    yield names.network_policy(_metadata(space), SELECTOR, ingress=heard)
-    yield names.network_policy(_metadata(space, f"{NAME}-out"), SELECTOR, egress=reached)
-    yield names.network_policy(_metadata(space, f"{NAME}-asks"), engines, ingress=asks)
-
-
-def _watchers() -> list[dict[str, Any]]:
-    """A Prometheus wherever it is, the page of this namespace, and namespaces that may reach engines too."""
-    return [
-        {"namespaceSelector": {}, "podSelector": {"matchLabels": dict(METRICS)}},
-        {"podSelector": {"matchLabels": {"app.kubernetes.io/name": PAGE, **names.PART_OF}}},
-        {"namespaceSelector": {"matchLabels": {access.ACCESS: "true"}}},
-    ]
