@@ -52,8 +52,7 @@ def rendered(folder: Path, *, page: bool = False, **terms: Any) -> tuple[list[ca
     terms = {"tls": objects.CERTIFICATES, **terms}
     chosen = Terms(page="page.sparkloom.svc.cluster.local:8090" if page else "", **terms)
     files = router.files(found, OWN, PEOPLE, chosen)
-    wanted = objects.Wanted(IMAGE, chosen, tuple(sorted({one.port for one in found})))
-    return objects.router(wanted, cluster, files), files
+    return objects.router(IMAGE, chosen, [one.port for one in found], cluster, files), files
 
 
 def test_golden_router_of_three_groups(tmp_path: Path) -> None:
@@ -97,10 +96,9 @@ def test_a_key_or_a_group_more_is_the_same_pod(tmp_path: Path) -> None:
     built, files = rendered(tmp_path)
     _, found = site(tmp_path / "again")
     fewer = router.files(found[:2], OWN, PEOPLE[1:], Terms())
-    wanted = objects.Wanted(IMAGE, Terms(), (30000,))
     assert fewer["routes.yaml"] != files["routes.yaml"]
-    assert objects.started_by(wanted, fewer) == objects.started_by(wanted, files)
-    assert objects.started_by(wanted, {**files, "door.lua": ""}) != objects.started_by(wanted, files)
+    assert objects.started_by(Terms(), fewer) == objects.started_by(Terms(), files)
+    assert objects.started_by(Terms(), {**files, "door.lua": ""}) != objects.started_by(Terms(), files)
     (deployment,) = case.of_kind(built, "Deployment")
     assert case.of_kind(rendered(tmp_path / "page", page=True)[0], "Deployment") == [deployment]
 

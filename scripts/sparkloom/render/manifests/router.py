@@ -12,8 +12,7 @@ folder and Envoy reads it. What only a start reads (bootstrap, script, words) is
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sparkloom.inputs.cluster import Cluster
@@ -50,27 +49,20 @@ done
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """`engines`: the ports at which engines answer."""
-
-    image: str
-    terms: Terms
-    engines: tuple[int, ...]
-
-
-def router(wanted: Wanted, cluster: Cluster, files: Mapping[str, str]) -> list[dict[str, Any]]:
+def router(
+    image: str, terms: Terms, engines: Iterable[int], cluster: Cluster, files: Mapping[str, str]
+) -> list[dict[str, Any]]:
     """Objects in the order to apply them, for the Secrets with these files and the certificate, which are made
-    elsewhere."""
-    terms, page = wanted.terms, {"app.kubernetes.io/name": PAGE, **names.PART_OF}
+    elsewhere; `engines`: the ports at which engines answer."""
+    page = {"app.kubernetes.io/name": PAGE, **names.PART_OF}
     tls = {"https": terms.tls_port} if terms.tls else {}
     listening = {"http": terms.port, "metrics": terms.metrics_port, "probes": terms.probe_port, **tls}
     folders = {"files": (terms.folder, NAME), **({"certificate": (terms.tls, CERTIFICATE)} if terms.tls else {})}
-    asked = pod_defaults.tcp(*sorted({*wanted.engines, ports.PROBES}))
+    asked = pod_defaults.tcp(*sorted({*engines, ports.PROBES}))
     shown = [{"to": [{"podSelector": {"matchLabels": page}}], "ports": pod_defaults.tcp(PAGE_PORT)}]
     made = template.objects(
         NAME,
-        image=wanted.image,
+        image=image,
         namespace=cluster.namespace,
         labels=LABELS,
         selector=SELECTOR,
@@ -87,7 +79,7 @@ def router(wanted: Wanted, cluster: Cluster, files: Mapping[str, str]) -> list[d
             access.name_service(),
             *(shown if terms.page else []),
         ],
-        annotations={names.CONFIG_HASH: started_by(wanted, files)},
+        annotations={names.CONFIG_HASH: started_by(terms, files)},
         grace=GRACE,
         command=_words(terms),
         listening=[{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in listening.items()],
@@ -105,9 +97,9 @@ def router(wanted: Wanted, cluster: Cluster, files: Mapping[str, str]) -> list[d
     return [access.priority_class(), *made]
 
 
-def started_by(wanted: Wanted, files: Mapping[str, str]) -> str:
+def started_by(terms: Terms, files: Mapping[str, str]) -> str:
     """What makes another pod: the files that are read once, in their own words and in those of the command."""
-    once = "\n".join((files["envoy.yaml"], *(files[name] for name in envoy.SCRIPTS), *_words(wanted.terms)))
+    once = "\n".join((files["envoy.yaml"], *(files[name] for name in envoy.SCRIPTS), *_words(terms)))
     return hashlib.sha256(once.encode()).hexdigest()[:16]
 
 

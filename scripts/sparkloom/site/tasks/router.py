@@ -54,15 +54,14 @@ def give(
     there = reached.secret(objects.NAME) is not None
     if not dry:
         usage.note(reached)
-    wanted = objects.Wanted(image, terms, tuple(sorted({one.port for one in found})))
-    given = router.give(reached, content, context.say, dry=dry, kind=objects.started_by(wanted, content))
+    given = router.give(reached, content, context.say, dry=dry, kind=objects.started_by(terms, content))
     if not dry and router.known_keys(listed_keys) != known:  # somebody added or took one meanwhile
         given = router.push(reached, listed_keys, context.say) or given
     effective = "" if given.seconds is None else f", which it goes by after {given.seconds:.1f} s"
     return {
         "changed": made or given.changed,
         "drift": report.secret(objects.NAME, there=there, differs=given.changed, expected="the router's files"),
-        "objects": objects.router(wanted, cluster, content),
+        "objects": objects.router(image, terms, [one.port for one in found], cluster, content),
         "names": [one.name for one in found if one.secret and one.name not in asleep],
         "asleep": sorted(asleep),
         "msg": f"{len(everybody)} keys and {len(found)} models for the router{effective}",
