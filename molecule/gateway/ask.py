@@ -72,10 +72,15 @@ def plain(address: str) -> str:
     return f"{response.status} {response.headers['Location']}"
 
 
-def too_long(connection: http.client.HTTPSConnection, key: str, *, chunked: bool = False) -> int:
+def too_long(connection: http.client.HTTPSConnection, key: str, *, chunked: bool = False) -> int | str:
+    """Who sends on without reading may find the connection closed."""
     body = iter([b"x" * LONG]) if chunked else b"x" * LONG
-    connection.request("POST", "/v1/chat/completions", body, {"Authorization": f"Bearer {key}"}, encode_chunked=chunked)
-    return connection.getresponse().status
+    headers = {"Authorization": f"Bearer {key}"}
+    try:
+        connection.request("POST", "/v1/chat/completions", body, headers, encode_chunked=chunked)
+        return connection.getresponse().status
+    except OSError:
+        return "closed"
 
 
 def begin(connection: http.client.HTTPSConnection, key: str, model: str, tokens: int) -> http.client.HTTPResponse:

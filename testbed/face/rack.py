@@ -25,11 +25,11 @@ from testbed.beds.rack import (
     metrics_images,
     policies,
     router_image,
+    servicelb,
     state,
     status,
     sysctls,
     tidy,
-    traefik_install,
 )
 from testbed.face.console import Console, counted, enter, say, table
 from testbed.make import binaries, engine_image, golang, images, nodeimage, policy, rootfs, source, traefik
@@ -79,7 +79,7 @@ def _go(more: list[steps.Step]) -> tuple[steps.Step, steps.Step, steps.Step, ste
 def raised(check: bool = False, lean: bool = False) -> list[steps.Step]:
     nodes = [*down.steps(), *cgroups.steps(), *cluster.steps(), *fabric.steps(), *cluster.joining()]
     controller = [] if lean else policies.steps()
-    endpoint = [*router_image.steps(), *traefik_install.steps(), *metrics_images.steps()]
+    endpoint = [*router_image.steps(), *servicelb.steps(), *metrics_images.steps()]
     return [*nodes, *hub.steps(), *controller, *finished(), *endpoint, *checks.steps(check)]
 
 

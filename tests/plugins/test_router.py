@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from sparkloom.base.errors import InputError
 from sparkloom.inputs.client_keys import hashed
 from sparkloom.launch.groups import Running
 from sparkloom.site import ansible, client, router
@@ -31,7 +32,7 @@ class Cluster(Reached):
     def has_service(self, name: str) -> bool:
         return name == "page"
 
-    def load_balanced(self, name: str, namespace: str) -> list[str]:
+    def node_addresses(self) -> list[str]:
         return ["10.0.0.1"]
 
 
@@ -64,6 +65,7 @@ def given(site: dict[str, Any], dry: bool = False, **more: Any) -> dict[str, Any
         "memory": 1024,
         **TERMS,
         "key_file": str(site["key"]),
+        "ingress": "auto",
     }
     return router_tasks.give(context(site["vars"], dry=dry), **{**asked, **more})
 
@@ -122,20 +124,33 @@ def test_without_an_image_there_is_none(site: dict[str, Any]) -> None:
         given(site, image="")
 
 
-def test_traefik_leads_to_the_router(site: dict[str, Any], tmp_path: Path) -> None:
-    site["reached"].put_secret = lambda *words, **more: True
-    asked: dict[str, Any] = {"names": [], "folder": str(tmp_path / "tls"), "certificate": "", "certificate_key": ""}
-    more = {
-        "service": "traefik",
-        "service_namespace": "kube-system",
-        "timeout": TERMS["timeout"],
-        "paths": TERMS["paths"],
-    }
-    told = gateway_tasks.prepare(context(site["vars"], dry=True), **asked, **more)
-    (route,) = [
-        item for item in told["objects"] if item["metadata"]["name"] == "gateway" and item["kind"] == "IngressRoute"
-    ]
-    assert {service["name"] for rule in route["spec"]["routes"] for service in rule["services"]} == {"router"}
+def prepared(site: dict[str, Any], folder: Path, **more: Any) -> dict[str, Any]:
+    site["reached"].put_secret = lambda *words, **more: True  # no key of a certificate is kept beside the files
+    asked: dict[str, Any] = {
+        "names": [], "folder": str(folder), "certificate": "", "certificate_key": "", "port": 443, "ingress": "auto",
+        "annotations": {"a/b": "c"},
+    }  # fmt: skip
+    return gateway_tasks.prepare(context(site["vars"], dry=True), **{**asked, **more})
+
+
+def test_the_nodes_ports_lead_to_the_router(site: dict[str, Any], tmp_path: Path) -> None:
+    (service,) = prepared(site, tmp_path)["objects"]
+    assert (
+        service["spec"]["type"] == "LoadBalancer" and service["spec"]["selector"]["app.kubernetes.io/name"] == "router"
+    )
+
+
+def test_an_ingress_of_somebody_s_cluster_is_asked_for_by_name(site: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected the endpoint's names"):
+        prepared(site, tmp_path, ingress="nginx")
+    told = prepared(site, tmp_path, ingress="nginx", names=["spark.example.org"])
+    (ingress,) = told["objects"]
+    assert told["name"] == "spark.example.org" and ingress["spec"]["ingressClassName"] == "nginx"
+    assert ingress["metadata"]["annotations"] == {"a/b": "c"}
+    assert {one["path"] for one in ingress["spec"]["rules"][0]["http"]["paths"]} == {"/v1", "/", "/page"}
+    del site["reached"].put_secret
+    given(site, ingress="nginx")
+    assert "certificate.yaml" not in site["reached"].kept
 
 
 def test_the_site_s_own_key_is_made_where_it_is_missing(site: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,9 +13,9 @@ import pytest
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.launch.groups import Running
-from sparkloom.site import ansible, client
+from sparkloom.site import ansible, client, objects
 from sparkloom.site.groups import observed
-from sparkloom.site.objects import Taker
+from sparkloom.site.tasks import gateway
 from sparkloom.site.tasks import waker as tasks
 from tests.inventories import serving
 from tests.plugins.loading import context
@@ -25,8 +26,6 @@ CHAT = {"profile": "radixark--qwen3.8-27b-nvfp4", "name": "chat", "idle_minutes"
 
 class Reached:
     """A cluster with records, and what is left of a waker."""
-
-    namespace = "sparkloom"
 
     def __init__(self) -> None:
         self.records = {"chat-served": {"served.json": json.dumps({"ready_seconds": 61.5})}}
@@ -54,23 +53,18 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         lambda cluster: {name: Running(name, "", ("spark1",)) for name in there.runs},
     )
 
-    class Left(Taker):
-        """A waker's Deployment is there."""
+    def left_over(reached: Any, kinds: Any, labels: Any, *, dry: bool) -> list[str]:
+        if labels["app.kubernetes.io/name"] != "waker":
+            return []
+        there.taken.append((len(list(kinds)), dry))
+        return ["Deployment waker"]
 
-        def found(self, kind: Any, **where: Any) -> list[Any]:
-            there.taken.append((kind[1], self.dry))
-            named = SimpleNamespace(name="waker", namespace="sparkloom")
-            return [SimpleNamespace(metadata=named)] if kind[1] == "Deployment" else []
-
-        def kind(self, kind: Any) -> Any:
-            return SimpleNamespace(delete=lambda **which: None)
-
-    monkeypatch.setattr(Taker, "of", lambda reached, dry: Left(None, "sparkloom", dry, print))
+    monkeypatch.setattr(objects, "left_over", left_over)
     return there
 
 
 def run(site: SimpleNamespace, dry: bool = False, *, what: str, **args: Any) -> dict[str, Any]:
-    does: Any = {"give": tasks.give, "remove": tasks.remove}[what]
+    does: Any = {"give": tasks.give, "remove": partial(gateway.clear, ingress="")}[what]
     return dict(does(context(dry=dry), **args))
 
 
@@ -89,8 +83,7 @@ def test_there_is_none_where_nobody_is_on_demand(site: SimpleNamespace, serve: A
     site.serve = serve
     assert run(site, what="give", image="")["objects"] == []
     told = run(site, dry=True, what="remove")
-    assert told["changed"] and told["drift"][0]["what"] == "Deployment waker"
-    assert len(site.taken) == 8 and all(dry for _, dry in site.taken)
+    assert told["changed"] and told["drift"][0]["what"] == "Deployment waker" and site.taken == [(8, True)]
 
 
 def test_there_is_none_for_a_group_that_is_not_set_up(site: SimpleNamespace) -> None:

@@ -118,7 +118,6 @@ class Places:
 
     ranks: dict[int, str]
     dns: str
-    traefik: str
     router: str
     nodes: dict[str, str]
 
@@ -129,7 +128,6 @@ class Places:
         return cls(
             ranks={int(of["sparkloom/rank"]): address for of, address in labelled if "sparkloom/rank" in of},
             dns=next(address for of, address in labelled if of.get("k8s-app") == "kube-dns"),
-            traefik=next(address for of, address in labelled if of.get("app.kubernetes.io/name") == "traefik"),
             router=next(address for of, address in labelled if of.get("app.kubernetes.io/name") == "router"),
             nodes={spark: cluster.nodes()[container]["ip"] for spark, container in names.NODES.items()},
         )
@@ -139,8 +137,6 @@ class Places:
         return {
             "a pod to rank 0's API": (self.dns, self.ranks[0], 30000),
             "a pod to rank 0's supervisor": (self.dns, self.ranks[0], ports.PROBES),
-            "Traefik to rank 0's API": (self.traefik, self.ranks[0], 30000),
-            "Traefik to rank 0's supervisor": (self.traefik, self.ranks[0], ports.PROBES),
             "the router to rank 0's API": (self.router, self.ranks[0], 30000),
             "the router to rank 0's supervisor": (self.router, self.ranks[0], ports.PROBES),
             "an engine to DNS": (self.ranks[1], self.dns, 53),

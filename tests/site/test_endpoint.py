@@ -24,13 +24,8 @@ from tests.places import REPO
 KEY = "sk-the-right-key-0123456789"
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint, "TAKES", 0.0)
-
-
 class Front(BaseHTTPRequestHandler):
-    """What Traefik and an engine behind it answer together."""
+    """What the router and an engine behind it answer together."""
 
     open_paths: tuple[str, ...] = ()
     asks = True
@@ -120,14 +115,6 @@ def test_an_open_path_is_named(tmp_path: Path, path: str) -> None:
         prove(place)
 
 
-def test_what_was_open_before_the_change_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint, "TAKES", 5.0)
-    looks = iter([["/health answered 200"], []])
-    monkeypatch.setattr(endpoint, "locks", lambda place: next(looks))
-    with served(tmp_path, ["127.0.0.1"]) as place:
-        assert prove(place)["tokens"] == 2
-
-
 def test_another_key_does_not_open(tmp_path: Path) -> None:
     with served(tmp_path, ["127.0.0.1"]) as place, pytest.raises(smoke.NoAnswer, match="401"):
         prove(place, "sk-another-key-0123456789")
@@ -144,13 +131,15 @@ def test_nobody_there_is_said() -> None:
 
 
 class Balanced:
-    """A cluster whose Traefik has these addresses."""
+    """A cluster whose load balancer leads in at these addresses."""
 
-    def __init__(self, addresses: list[str] | None) -> None:
-        self.addresses, self.asked = addresses, list[tuple[str, str]]()
+    namespace = "sparkloom"
 
-    def load_balanced(self, name: str, namespace: str) -> list[str] | None:
-        self.asked.append((namespace, name))
+    def __init__(self, addresses: list[str]) -> None:
+        self.addresses, self.asked = addresses, list[str]()
+
+    def led_in(self, name: str) -> list[str]:
+        self.asked.append(name)
         return self.addresses
 
 
@@ -175,13 +164,25 @@ def test_a_site_without_addresses_is_reached_as_its_cluster_says_with_its_own_ke
     monkeypatch.setattr(endpoint.client, "of", lambda _: asked)
     known = endpoint.reach(inventory.load(rack), rack)
     assert known == ("https://172.19.0.5", tmp_path / "gateway/ca.pem", tmp_path / "gateway/api-key")
-    assert asked.asked == [("kube-system", "traefik")]
+    assert asked.asked == ["gateway"]
 
 
 def test_without_any_address_it_says_what_names_one(rack: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint.client, "of", lambda _: Balanced(None))
+    monkeypatch.setattr(endpoint.client, "of", lambda _: Balanced([]))
     with pytest.raises(InputError, match=r"spark1 has no management_address, and the cluster has no Service .*--url"):
         endpoint.reach(inventory.load(rack), rack)
+
+
+def test_an_ingress_is_asked_by_its_name(rack: Path) -> None:
+    laptop = rack / "group_vars/all/laptop.yml"
+    text = laptop.read_text().replace('gateway_ingress: ""', "gateway_ingress: nginx")
+    laptop.write_text(f"{text}gateway_names: [spark.example.org]\n")
+    assert endpoint.reach(inventory.load(rack), rack).url == "https://spark.example.org"
+
+
+def test_who_gets_no_address_is_told_what_to_look_at() -> None:
+    with pytest.raises(InputError, match=r"Service sparkloom/gateway:.* expected K3s' ServiceLB .* gateway_ingress"):
+        endpoint.opened(Balanced([]), 0)  # type: ignore[arg-type]
 
 
 def test_a_site_with_addresses_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

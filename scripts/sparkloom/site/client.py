@@ -298,12 +298,21 @@ class Client:
         }
         return sorted(mine | servers)
 
-    def load_balanced(self, name: str, namespace: str) -> list[str] | None:
-        """Addresses at which a Service of type LoadBalancer is reached; None when there is no such Service."""
-        service = or_none(lambda: self.core.read_namespaced_service(name, namespace))
-        if service is None:
-            return None
-        return [str(entry.ip or entry.hostname) for entry in service.status.load_balancer.ingress or []]
+    def led_in(self, name: str) -> list[str]:
+        """Addresses at which the Service or the Ingress of that name is reached, as its load balancer tells."""
+        from kubernetes import client
+
+        ingress = client.NetworkingV1Api(self.core.api_client).read_namespaced_ingress
+        found = or_none(lambda: ingress(name, self.namespace)) or or_none(
+            lambda: self.core.read_namespaced_service(name, self.namespace)
+        )
+        listed = found.status.load_balancer.ingress if found else None
+        return [str(entry.ip or entry.hostname) for entry in listed or []]
+
+    def node_addresses(self) -> list[str]:
+        """Where K3s' load balancer makes a Service reached: every node's own address."""
+        listed = (entry for node in self.core.list_node().items for entry in node.status.addresses)
+        return sorted({str(entry.address) for entry in listed if entry.type in ("InternalIP", "ExternalIP")})
 
     def whole(self, pod: str, *, previous: bool = False, **limit: int) -> str:
         """All of a pod's log that the node still has; empty where there is none."""

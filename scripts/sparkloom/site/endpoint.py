@@ -21,13 +21,14 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import folder_of
 from sparkloom.onnode import smoke
 from sparkloom.render import keys
+from sparkloom.render.manifests import gateway
 from sparkloom.site import client, patience
 
 CHAT = "/v1/chat/completions"
 NOBODY = "a-model-that-nobody-has"
 ANSWERS = 10.0  # seconds
 HEARS = 20.0
-TAKES = 10.0  # seconds; Traefik waits for two before it takes the next change
+OPENS = 60.0
 CLOSED = (
     "/health", "/metrics", "/flush_cache", "/abort_request",
     "/v1x", "/v1/..%2fhealth", "/v1/models/..%2f..%2fhealth",
@@ -45,11 +46,13 @@ class Reach(NamedTuple):
 def reach(cluster: Cluster, inventory: str | Path | None = None) -> Reach:
     """Every Spark answers, and the first one is as good as any; without addresses of machines, the cluster's own."""
     told = _told(inventory)
-    folder = place(told.get("gateway_folder", f"~/.config/sparkloom/{cluster.name}"))
-    key = place(told.get("gateway_key_file", f"{folder}/api-key"))
+    folder = place(told.get("gateway_folder") or f"~/.config/sparkloom/{cluster.name}")
+    key = place(told.get("gateway_key_file") or f"{folder}/api-key")
     ca = folder / "ca.pem"
-    address = cluster.nodes[0].management_address or _balanced(cluster, told)
-    port = told.get("gateway_port", "443")
+    ingress = gateway.ingress_class(cluster, told.get("gateway_ingress", "auto"))
+    named = told.get("gateway_names") if ingress else None  # an Ingress goes by names
+    address = named[0] if named else cluster.nodes[0].management_address or _balanced(cluster)
+    port = str(told.get("gateway_port") or 443)
     url = f"https://{address}{'' if port == '443' else f':{port}'}"
     return Reach(url, ca if ca.exists() else None, key if key.exists() else None)
 
@@ -59,13 +62,9 @@ def models(reach: Reach) -> tuple[list[dict[str, Any]], str]:
     parts = urlsplit(reach.url)
     there = Endpoint(parts.hostname or "", parts.port or 443, trust=str(reach.ca or ""), timeout=ANSWERS)
     try:
-        with contextlib.closing(there.connect()) as connection:
-            key = keys.read(reach.key_file) if reach.key_file else ""
-            connection.request("GET", "/v1/models", headers={"Authorization": f"Bearer {key}"})
-            answer = connection.getresponse()
-            body = answer.read()
-        if answer.status != 200:
-            return [], f"it answered {answer.status}: {body[:200].decode(errors='replace').strip()}"
+        status, body = _answer(there, "GET", "/v1/models", keys.read(reach.key_file) if reach.key_file else "")
+        if status != 200:
+            return [], f"it answered {status}: {body[:200].strip()}"
         return list(json.loads(body)["data"]), ""
     except (OSError, http.client.HTTPException, ValueError) as error:
         return [], getattr(error, "verify_message", "") or getattr(error, "strerror", "") or str(error)
@@ -80,21 +79,20 @@ def curl(url: str, ca: str | Path | None, key_file: str | Path | None, model: st
     return f"curl -N {trust}{url}{CHAT} {key}-H 'Content-Type: application/json' -d '{body}'"
 
 
-def _told(inventory: str | Path | None) -> dict[str, str]:
-    """The gateway's variables as an inventory's group_vars/all has them, where they are plain words."""
+def _told(inventory: str | Path | None) -> dict[str, Any]:
+    """The gateway's variables as an inventory's group_vars/all has them, where they are no templates."""
     if inventory is None:
         return {}
     files = (folder_of(inventory) / "group_vars" / "all").glob("*.yml")
-    told = {name: str(value) for file in sorted(files) for name, value in document.load(file).data.items()}
-    return {name: value for name, value in told.items() if name.startswith("gateway_") and value and "{{" not in value}
+    told = {name: value for file in sorted(files) for name, value in document.load(file).data.items()}
+    return {name: value for name, value in told.items() if name.startswith("gateway_") and "{{" not in str(value)}
 
 
-def _balanced(cluster: Cluster, told: Mapping[str, str]) -> str:
-    """Where the cluster's Traefik is reached."""
-    where = (told.get("gateway_service", "traefik"), told.get("gateway_service_namespace", "kube-system"))
+def _balanced(cluster: Cluster) -> str:
+    """Where the cluster's load balancer leads in."""
     try:
-        addresses = client.of(cluster).load_balanced(*where)
-        why = f"the cluster has no Service {where[1]}/{where[0]} with an address"
+        addresses = client.of(cluster).led_in(gateway.NAME)
+        why = f"the cluster has no Service {cluster.namespace}/{gateway.NAME} with an address"
     except InputError as error:
         addresses, why = [], error.problems[0].message
     except Exception as error:
@@ -126,29 +124,43 @@ class Endpoint:
         return f"https://{host}{'' if self.port == 443 else f':{self.port}'}/v1"
 
     def connect(self) -> http.client.HTTPSConnection:
-        context = ssl.create_default_context(cafile=self.trust or None)
-        connection = http.client.HTTPSConnection(self.address, self.port, timeout=self.timeout, context=context)
+        context, asked = ssl.create_default_context(cafile=self.trust or None), self.name or self.address
+        connection = http.client.HTTPSConnection(asked, self.port, timeout=self.timeout, context=context)
         raw = socket.create_connection((self.address, self.port), timeout=self.timeout)
-        connection.sock = context.wrap_socket(raw, server_hostname=self.name or self.address)
+        connection.sock = context.wrap_socket(raw, server_hostname=asked)
         return connection
 
 
-def _status(endpoint: Endpoint, method: str, path: str, key: str = "") -> int:
-    connection = endpoint.connect()
+def _answer(
+    endpoint: Endpoint, method: str, path: str, key: str = "", body: Mapping[str, Any] | None = None
+) -> tuple[int, str]:
     headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
-    try:
-        connection.request(method, path, json.dumps({}) if method == "POST" else None, headers)
-        return connection.getresponse().status
-    finally:
-        connection.close()
+    with contextlib.closing(endpoint.connect()) as connection:
+        connection.request(method, path, json.dumps(body or {}) if method == "POST" else None, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode(errors="replace")
+
+
+def opened(reached: client.Client, seconds: float = OPENS) -> str:
+    """The first of its addresses, once the cluster's load balancer has given it some."""
+    limit = time.monotonic() + seconds
+    while not (addresses := reached.led_in(gateway.NAME)):
+        if time.monotonic() > limit:
+            message = (
+                f"has no address after {seconds:.0f} s; expected K3s' ServiceLB and free ports on the nodes. If K3s' "
+                "Traefik has them, playbooks/cluster.yml switches it off; gateway_ingress leads through another's"
+            )
+            raise InputError.single(f"Service {reached.namespace}/{gateway.NAME}", message, rule="no-way-in")
+        time.sleep(1)
+    return addresses[0]
 
 
 def settled(endpoint: Endpoint, seconds: float, *, sleep: Callable[[float], None] = time.sleep) -> str:
-    """Traefik takes new objects within a second or two; what it says at last when it does not."""
+    """A new address leads there within a second or two; what is said at last where it does not."""
     limit, last = time.monotonic() + seconds, "nothing"
     while time.monotonic() < limit:
         try:
-            status = _status(endpoint, "POST", CHAT)
+            status, _ = _answer(endpoint, "POST", CHAT)
             if status not in (404, 502, 503):
                 return ""
             last = f"{CHAT} answered {status}"
@@ -164,21 +176,13 @@ def locks(endpoint: Endpoint) -> list[str]:
     """What stands open and should not."""
     found = []
     for words, key in (("without a key", ""), ("with a wrong key", "sk-this-is-not-the-key")):
-        status = _status(endpoint, "POST", CHAT, key)
+        status, _ = _answer(endpoint, "POST", CHAT, key)
         if status != 401:
             found.append(f"{CHAT} {words} answered {status}, expected 401")
     for path in CLOSED:
-        status = _status(endpoint, "GET", path)
+        status, _ = _answer(endpoint, "GET", path)
         if status != 404:
             found.append(f"{path} answered {status} through the gateway, expected 404")
-    return found
-
-
-def _shut(endpoint: Endpoint, seconds: float) -> list[str]:
-    """The doors that stay open: what stood there before may answer until Traefik has taken what was applied."""
-    limit = time.monotonic() + seconds
-    while (found := locks(endpoint)) and time.monotonic() < limit:
-        time.sleep(0.5)
     return found
 
 
@@ -192,7 +196,7 @@ def prove_doors(endpoint: Endpoint) -> None:
     """It is there, for nobody without a key, and leads nowhere else."""
     if waiting := settled(endpoint, 30):
         raise smoke.NoAnswer(f"no answer at {endpoint.url} ({endpoint.address}): {waiting}")
-    if open_doors := _shut(endpoint, TAKES):
+    if open_doors := locks(endpoint):
         raise smoke.NoAnswer("; ".join(open_doors))
 
 
@@ -210,14 +214,7 @@ def _asked(endpoint: Endpoint, key: str, max_tokens: int, say: Callable[[str], N
 
 def prove_router(endpoint: Endpoint, key: str) -> None:
     """A model that nobody has is refused with the list of those that are; what answers otherwise is no router."""
-    connection = endpoint.connect()
-    try:
-        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
-        connection.request("POST", CHAT, json.dumps({"model": NOBODY, "messages": []}), headers)
-        answer = connection.getresponse()
-        body = answer.read(2000).decode(errors="replace")
-    finally:
-        connection.close()
-    if answer.status != 404 or "model_not_found" not in body:
-        message = f"a request for the model '{NOBODY}' got {answer.status}, expected 404 model_not_found: {body[:200]}"
+    status, body = _answer(endpoint, "POST", CHAT, key, {"model": NOBODY, "messages": []})
+    if status != 404 or "model_not_found" not in body:
+        message = f"a request for the model '{NOBODY}' got {status}, expected 404 model_not_found: {body[:200]}"
         raise smoke.NoAnswer(message)

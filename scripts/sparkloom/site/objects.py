@@ -37,7 +37,7 @@ GONE = {of: [(words.split()[0], words.split()[1]) for words in kinds] for of, ki
 
 
 class Api:
-    """The cluster's objects by kind, asked plainly: the kinds of Multus and Traefik have no client of their own."""
+    """The cluster's objects by kind, asked plainly: Multus' kinds have no client of their own."""
 
     def __init__(self, reached: Client) -> None:
         self._api = reached.core.api_client

@@ -26,6 +26,7 @@ from sparkloom.onnode.prometheus import samples
 from sparkloom.render import keys
 from sparkloom.render.manifests import router as objects
 from sparkloom.render.manifests import waker
+from sparkloom.render.manifests.names import CONFIG_HASH
 from sparkloom.render.router import Group, Terms, envoy, own_key_file, people
 from sparkloom.site.client import Client
 
@@ -39,50 +40,41 @@ VERSION = "sparkloom_router_table_info"  # a figure with a label of that name
 GIVES = "playbooks/gateway.yml"
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
-    """One group as clients may ask for it; `secret`: where its engine's own key is, empty while it has none. One on
-    demand is its waker's as soon as the list says so; what runs without being in it never sleeps."""
-
-    name: str
-    alias: str
-    port: int
-    at_once: int
-    secret: str
-    facts: Mapping[str, Any]
-    on_demand: bool = False
-
-    @property
-    def label(self) -> str:
-        return group_name.label(self.name)
-
-
-def models(listed: Serving, cluster: Cluster, runs: Mapping[str, Running]) -> list[Model]:
+def models(listed: Serving, cluster: Cluster, runs: Mapping[str, Running]) -> list[Group]:
     """Every group of the list, whether it runs or not, and those that run without being in it."""
-    found = [_model(need, runs.get(need.name)) for need in needs.of(listed, cluster)]
-    taken = {name for one in found for name in (one.name, one.alias)}
+    found = [_model(need, need.name, cluster, runs.get(need.name)) for need in needs.of(listed, cluster)]
+    taken = {name for one in found for name in one.names}
     for name, running in runs.items():
         if name not in taken and (one := _unlisted(running, cluster)):
-            found.append(dataclasses.replace(one, alias=name) if one.alias in taken else one)
-            taken |= {one.name, one.alias}
+            found.append(dataclasses.replace(one, model=name, aliases=()) if taken & set(one.aliases) else one)
+            taken |= set(one.names)
     return found
 
 
-def _model(need: Need, running: Running | None) -> Model:
-    if need.launch is None:
-        port, at_once, facts = 0, 1, dict[str, Any]()
-    else:
-        port, at_once, facts = need.launch.port, _at_once(need.launch), _facts(need.launch)
-    secret = running.engine_key if running else ""
-    return Model(need.name, need.alias, port, at_once, secret, facts, need.entry.on_demand)
+def _model(need: Need, name: str, cluster: Cluster, running: Running | None) -> Group:
+    """One on demand is its waker's as soon as the list says so; what runs without being in it never sleeps."""
+    launch, label = need.launch, group_name.label(name)
+    return Group(
+        name,
+        f"{label}.{cluster.namespace}.svc.cluster.local",
+        launch.port if launch else ports.PROBES,  # of one that no inventory can have: nobody is there
+        model=need.alias,
+        aliases=(need.alias,) if need.alias != name else (),
+        at_once=_at_once(launch) if launch else 1,
+        health_port=ports.PROBES,
+        health_path="/ready",
+        facts=_facts(launch) if launch else {},
+        label=label,
+        waker=f"{waker.NAME}.{cluster.namespace}.svc.cluster.local:{waker.PORT}" if need.entry.on_demand else "",
+        secret=running.engine_key if running else "",
+    )
 
 
-def _unlisted(running: Running, cluster: Cluster) -> Model | None:
+def _unlisted(running: Running, cluster: Cluster) -> Group | None:
     """None of a profile that is not here any more."""
     listed = Document("what runs", {"serve": [running.profile]})
     try:
-        alone = of_document(listed, cluster)
-        return dataclasses.replace(_model(needs.one(alone, 0, cluster), running), name=running.name)
+        return _model(needs.one(of_document(listed, cluster), 0, cluster), running.name, cluster, running)
     except InputError:
         return None
 
@@ -110,32 +102,7 @@ def _facts(launch: Launch) -> dict[str, Any]:
     }
 
 
-def groups(found: Iterable[Model], own: Mapping[str, str], terms: Terms, namespace: str) -> list[Group]:
-    """As Envoy is told them; `own`: engines' keys by their Secrets' names."""
-    return [
-        Group(
-            one.name,
-            f"{one.label}.{namespace}.svc.cluster.local",
-            one.port or ports.PROBES,  # of one that no inventory can have: nobody is there
-            terms.file(own_key_file(one.label, _key(one, own))),
-            model=one.alias,
-            aliases=(one.alias,) if one.alias != one.name else (),
-            at_once=one.at_once,
-            health_port=ports.PROBES,
-            health_path="/ready",
-            facts=one.facts,
-            label=one.label,
-            waker=f"{waker.NAME}.{namespace}.svc.cluster.local:{waker.PORT}" if one.on_demand else "",
-        )
-        for one in found
-    ]
-
-
-def _key(one: Model, own: Mapping[str, str]) -> str:
-    return own.get(one.secret, "") or NO_KEY_YET
-
-
-def engine_keys(reached: Client, found: Iterable[Model]) -> dict[str, str]:
+def engine_keys(reached: Client, found: Iterable[Group]) -> dict[str, str]:
     """By the names of their Secrets; of what is not there, nothing."""
     asked = {one.secret for one in found if one.secret}
     kept = {name: reached.secret(name) or {} for name in sorted(asked)}
@@ -157,12 +124,15 @@ def owner(key: str) -> Key:
     return Key(name=OWNER, hash=client_keys.hashed(key))
 
 
-def files(
-    found: Sequence[Model], own: Mapping[str, str], known: Sequence[Key], terms: Terms, space: str
-) -> dict[str, str]:
+def files(found: Iterable[Group], own: Mapping[str, str], known: Sequence[Key], terms: Terms) -> dict[str, str]:
     """What the Secret holds: Envoy's files, and each engine's key in a file of its own."""
-    kept = {own_key_file(one.label, _key(one, own)): _key(one, own) for one in found}
-    return {**envoy.files(groups(found, own, terms, space), known, terms), **kept}
+    kept, listed = dict[str, str](), list[Group]()
+    for one in found:
+        key = own.get(one.secret, "") or NO_KEY_YET
+        file = own_key_file(one.label, key)
+        kept[file] = key
+        listed.append(dataclasses.replace(one, key_file=terms.file(file)))
+    return {**envoy.files(listed, known, terms), **kept}
 
 
 def told(routes: str) -> dict[str, Any]:
@@ -196,17 +166,19 @@ class Given:
     version: str
 
 
-def give(reached: Client, content: Mapping[str, str], say: Callable[[str], None], *, dry: bool = False) -> Given:
-    """The Secret as it should be; a router that runs goes by it when this returns."""
+def give(
+    reached: Client, content: Mapping[str, str], say: Callable[[str], None], *, dry: bool = False, kind: str = ""
+) -> Given:
+    """The Secret as it should be; a router that runs goes by it when this returns. `kind`: the hash of pods that stay:
+    one that is made anew may not understand these files."""
     changed = reached.put_secret(objects.NAME, dict(content), labels=objects.LABELS, dry=dry)
     version = str(told(content[ROUTES])["version"])
-    runs = running(reached)
+    runs = running(reached, kind)
     if dry or not runs:
         return Given(changed, None, version)
     if changed:  # limits and clusters are in no version: the kubelet is told to look in any case
-        for pod in runs:
-            reached.nudge(pod, LOOKED)
-    return Given(changed, effective(reached, version, say), version)
+        look(reached, runs)
+    return Given(changed, effective(reached, version, say, kind), version)
 
 
 def push(reached: Client, file: Path, say: Callable[[str], None]) -> Given | None:
@@ -217,9 +189,19 @@ def push(reached: Client, file: Path, say: Callable[[str], None]) -> Given | Non
     return give(reached, {**kept, ROUTES: rekeyed(kept[ROUTES], known_keys(file))}, say)
 
 
-def running(reached: Client) -> list[str]:
+def look(reached: Client, pods: Iterable[str]) -> None:
+    """Their files are renewed now."""
+    for pod in pods:
+        reached.nudge(pod, LOOKED)
+
+
+def running(reached: Client, kind: str = "") -> list[str]:
     """The router's pods that answer or will, by name; one that is going is asked no more."""
-    pods = reached.pods(objects.SELECTOR)
+    pods = [
+        pod
+        for pod in reached.pods(objects.SELECTOR)
+        if not kind or (pod.metadata.annotations or {}).get(CONFIG_HASH) == kind
+    ]
     return [str(pod.metadata.name) for pod in pods if not pod.metadata.deletion_timestamp and _runs(pod)]
 
 
@@ -231,13 +213,14 @@ def effective(
     reached: Client,
     version: str,
     say: Callable[[str], None],
+    kind: str = "",
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> float:
     """Seconds until every pod of the router goes by this version of its tables; the kubelet is told to look."""
     begun, nudged = clock(), float("-inf")
-    while late := [pod for pod in running(reached) if version_of(reached, pod) != version]:
+    while late := [pod for pod in running(reached, kind) if version_of(reached, pod) != version]:
         waited = clock() - begun
         if waited > PATIENCE:
             message = (
@@ -247,8 +230,7 @@ def effective(
         if clock() - nudged >= NUDGE:
             if waited >= NUDGE:
                 say(f"{late[0]} has not read its files yet ({waited:.0f} s of {PATIENCE:.0f} s)")
-            for pod in late:
-                reached.nudge(pod, LOOKED)
+            look(reached, late)
             nudged = clock()
         sleep(LOOK)
     return clock() - begun

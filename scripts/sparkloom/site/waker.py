@@ -1,11 +1,12 @@
-"""Which groups the waker is told of, and its objects taken away where no group is on demand any more."""
+"""Which groups the waker is told of."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from sparkloom.inputs import group_name
+from sparkloom.inputs import group_name, serving
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.serving import Serving
 from sparkloom.judge.fleet import needs
@@ -14,10 +15,17 @@ from sparkloom.launch import patience
 from sparkloom.launch.groups import Running
 from sparkloom.onnode.waker.state import Group
 from sparkloom.render.manifests import names
-from sparkloom.render.manifests import waker as objects
 from sparkloom.site.client import Client
-from sparkloom.site.groups import records
-from sparkloom.site.objects import GONE, left_over
+from sparkloom.site.groups import observed, records
+
+
+def demanded(cluster: Cluster, told: Mapping[str, Any] | None) -> tuple[list[Group], Mapping[str, Running]]:
+    """The groups that are on demand and set up, and all that run; `told`: the inventory's list."""
+    listed = serving.from_vars(told, cluster) if told else None
+    if not listed or not listed.demanded:  # a list without such groups costs no question
+        return [], {}
+    runs = observed.running(cluster)
+    return groups(listed, cluster, runs), runs
 
 
 def groups(listed: Serving, cluster: Cluster, runs: Mapping[str, Running]) -> list[Group]:
@@ -48,10 +56,3 @@ def timed(reached: Client, found: list[Group], runs: Mapping[str, Running]) -> l
     known = {group.name: records.read(reached, runs[group.name].served) for group in found}
     took = {name: record.get("ready_seconds") for name, record in known.items()}
     return [replace(group, load_seconds=seconds) if (seconds := took[group.name]) else group for group in found]
-
-
-def take_away(reached: Client, *, dry: bool = False) -> list[str]:
-    """Kind and name of what is left of a waker."""
-    if not reached.has_service(objects.NAME):
-        return []
-    return left_over(reached, GONE["waker"], objects.LABELS, dry=dry)

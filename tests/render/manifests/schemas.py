@@ -33,109 +33,6 @@ NETWORK = {
     },
 }
 
-# Traefik's kinds, stricter than its own definitions: only what we write. The real ones judge on the rack.
-TRAEFIK = {
-    "ServersTransport": {
-        "forwardingTimeouts": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                name: {"type": "string", "pattern": r"^[0-9]+s$"}
-                for name in ("dialTimeout", "responseHeaderTimeout")
-            },
-        },
-        "maxIdleConnsPerHost": {"type": "integer", "minimum": -1},
-    },
-    "Middleware": {
-        "buffering": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {"maxRequestBodyBytes": {"type": "integer"}},
-        },
-        "retry": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                "attempts": {"type": "integer", "minimum": 0},
-                "status": {"type": "array", "items": {"type": "string", "pattern": "^([1-5][0-9]{2}[,-]?)+$"}},
-                "maxRequestBodyBytes": {"type": "integer", "minimum": -1},
-                "disableRetryOnNetworkError": {"type": "boolean"},
-                "retryNonIdempotentMethod": {"type": "boolean"},
-            },
-        },
-        "redirectScheme": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {"scheme": {"const": "https"}, "permanent": {"type": "boolean"}},
-        },
-    },
-    "TLSStore": {
-        "defaultCertificate": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["secretName"],
-            "properties": {"secretName": {"type": "string"}},
-        }
-    },
-    "IngressRoute": {
-        "entryPoints": {"type": "array", "items": {"type": "string"}},
-        "tls": {"type": "object", "required": ["secretName"], "additionalProperties": False,
-                "properties": {"secretName": {"type": "string"}}},
-        "routes": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["kind", "match", "services"],
-                "additionalProperties": False,
-                "properties": {
-                    "kind": {"const": "Rule"},
-                    "match": {"type": "string"},
-                    "priority": {"type": "integer"},
-                    "middlewares": {"type": "array", "items": {"type": "object", "required": ["name"]}},
-                    "services": {
-                        "type": "array",
-                        "items": {
-                            "type": "object",
-                            "required": ["name"],
-                            "additionalProperties": False,
-                            "properties": {
-                                "name": {"type": "string"},
-                                "kind": {"const": "TraefikService"},
-                                "port": {"type": "integer"},
-                                "scheme": {"enum": ["http", "https", "h2c"]},
-                                "serversTransport": {"type": "string"},
-                                "passHostHeader": {"type": "boolean"},
-                            },
-                        },
-                    },
-                },
-            },
-        },
-    },
-}  # fmt: skip
-
-
-def _traefik(kind: str) -> dict[str, Any]:
-    spec = TRAEFIK[kind]
-    needed = {"Middleware": [], "IngressRoute": ["entryPoints", "routes"]}.get(kind, list(spec))
-    return {
-        "type": "object",
-        "required": ["apiVersion", "kind", "metadata", "spec"],
-        "additionalProperties": False,
-        "properties": {
-            "apiVersion": {"const": "traefik.io/v1alpha1"},
-            "kind": {"const": kind},
-            "metadata": {"type": "object", "required": ["name", "namespace"]},
-            "spec": {
-                "type": "object",
-                "required": needed,
-                "minProperties": 1,
-                "additionalProperties": False,
-                "properties": spec,
-            },
-        },
-    }
-
 
 @cache
 def _registry(folder: str) -> Registry:
@@ -149,8 +46,6 @@ def _registry(folder: str) -> Registry:
 def _validator(api_version: str, kind: str, release: str) -> Any:
     if kind == "NetworkAttachmentDefinition":
         return jsonschema.Draft202012Validator(NETWORK)
-    if kind in TRAEFIK:
-        return jsonschema.Draft202012Validator(_traefik(kind))
     folder = f"v{release}.0-local-strict"
     group = re.sub(r"^([^./]*)(?:\.[^/]*)?/", r"\1-", api_version)
     schema = utils.schema_contents(f"kubernetes-json-schema/{folder}/{kind.lower()}-{group}.json", release)

@@ -1,8 +1,7 @@
-"""The endpoint's objects: one path leads in, TLS from a Secret, hours for a first byte, no secret in any of them."""
+"""The endpoint's objects: one way in, TLS from a Secret, no secret in any of them."""
 
 from __future__ import annotations
 
-import copy
 import json
 
 import pytest
@@ -13,15 +12,15 @@ from sparkloom.base.repository import REPO
 from sparkloom.inputs import profile
 from sparkloom.launch import engines
 from sparkloom.render import keys, manifests
-from sparkloom.render.manifests import gateway
+from sparkloom.render.manifests import gateway, router
 from sparkloom.render.router import Terms
 from tests.render.manifests import case, schemas
 
-TERMS = Terms(timeout=8000, paths=("/v1/models", "/v1/models/*", "/v1/chat/completions"))
+HOSTS = ["spark.example.org"]
 
 
-def objects() -> list[case.Object]:
-    return gateway.gateway("sparkloom", TERMS, page=True)
+def objects(*, page: bool = True) -> list[case.Object]:
+    return [gateway.service("sparkloom", 443), gateway.ingress("sparkloom", "nginx", HOSTS, {"a/b": "c"}, page=page)]
 
 
 def test_objects_fit_their_kinds() -> None:
@@ -29,33 +28,26 @@ def test_objects_fit_their_kinds() -> None:
     assert [text for item in read for text in schemas.problems(item, "1.35")] == []
 
 
-def test_a_field_too_many_is_refused() -> None:
-    for item in objects():
-        bad = copy.deepcopy(item)
-        bad["spec"]["timeouts"] = 1
-        assert schemas.problems(bad, "1.35")
+def test_the_nodes_ports_lead_to_the_router_and_to_nothing_that_is_not_for_clients() -> None:
+    (service,) = case.of_kind(objects(), "Service")
+    assert service["spec"]["type"] == "LoadBalancer" and service["spec"]["selector"] == router.SELECTOR
+    assert {(one["port"], one["targetPort"]) for one in service["spec"]["ports"]} == {(443, "https"), (80, "http")}
+    other = gateway.service("sparkloom", 8443)["spec"]["ports"]
+    assert [one["port"] for one in other] == [8443], "port 80 is whoever's it was"
 
 
-def test_it_leads_to_the_router_and_nowhere_else() -> None:
-    route, plain = case.of_kind(objects(), "IngressRoute")
-    post, get = route["spec"]["routes"]
-    assert route["spec"]["entryPoints"] == ["websecure"] and get["priority"] > post["priority"]
-    assert {(to["name"], to["port"]) for rule in (post, get) for to in rule["services"]} == {("router", TERMS.port)}
-    (away,) = plain["spec"]["routes"]
-    assert plain["spec"]["entryPoints"] == ["web"]
-    assert away["services"] == [{"kind": "TraefikService", "name": "noop@internal"}]
+def test_somebody_s_ingress_leads_to_the_router_by_name_and_path() -> None:
+    (ingress,) = case.of_kind(objects(), "Ingress")
+    assert ingress["spec"]["tls"] == [{"hosts": HOSTS, "secretName": gateway.TLS_SECRET}]
+    (rule,) = ingress["spec"]["rules"]
+    paths = {(one["path"], one["pathType"]) for one in rule["http"]["paths"]}
+    assert paths == {("/v1", "Prefix"), ("/", "Exact"), ("/page", "Prefix")}
+    assert {one["backend"]["service"]["name"] for one in rule["http"]["paths"]} == {"router"}
+    (alone,) = case.of_kind(objects(page=False), "Ingress")
+    assert [one["path"] for one in alone["spec"]["rules"][0]["http"]["paths"]] == ["/v1"]
 
 
-def test_a_short_post_is_read_whole_and_is_sent_once() -> None:
-    """What keeps a body is Traefik's retry: of a status that no answer has, and of nothing else."""
-    route, _ = case.of_kind(objects(), "IngressRoute")
-    post, get = ([named["name"] for named in rule["middlewares"]] for rule in route["spec"]["routes"])
-    assert (post, get) == ([gateway.WHOLE], [gateway.BODILESS])
-    (kept,) = [o["spec"]["retry"] for o in case.of_kind(objects(), "Middleware") if "retry" in o["spec"]]
-    assert kept["status"] == ["599"] and kept["disableRetryOnNetworkError"] and kept["attempts"] == 2
-
-
-def test_traefik_reaches_the_router_and_no_engine() -> None:
+def test_nobody_from_elsewhere_reaches_an_engine() -> None:
     """Nobody from outside the namespace without a label."""
     policy, _ = case.of_kind(case.build(), "NetworkPolicy")
     (rule,) = policy["spec"]["ingress"]

@@ -18,7 +18,7 @@ from sparkloom.launch.groups import Running
 from sparkloom.render import manifests
 from sparkloom.render.manifests import gateway, names
 from sparkloom.render.manifests import router as objects
-from sparkloom.render.router import Terms
+from sparkloom.render.router import Group, Terms
 from sparkloom.site import router
 from tests import golden_files, inventories
 from tests.render.manifests import case, schemas
@@ -39,10 +39,9 @@ PEOPLE = (
     Key(name="alice", hash=hashed("sk-alice"), models=["qwen"], requests_per_minute=60, expires="2027-02-23"),
     Key(name="owner", hash=hashed("sk-owner")),
 )
-GATE = Terms(timeout=8000, paths=("/v1/models", "/v1/models/*", "/v1/chat/completions"))
 
 
-def site(folder: Path, listed: str = LIST) -> tuple[Cluster, list[router.Model]]:
+def site(folder: Path, listed: str = LIST) -> tuple[Cluster, list[Group]]:
     where = inventories.serving(folder, listed)
     cluster = inventory.load(where)
     return cluster, router.models(serving.load(where, cluster), cluster, RUNS)
@@ -50,10 +49,10 @@ def site(folder: Path, listed: str = LIST) -> tuple[Cluster, list[router.Model]]
 
 def rendered(folder: Path, *, page: bool = False, **terms: Any) -> tuple[list[case.Object], dict[str, str]]:
     cluster, found = site(folder)
+    terms = {"tls": objects.CERTIFICATES, **terms}
     chosen = Terms(page="page.sparkloom.svc.cluster.local:8090" if page else "", **terms)
-    files = router.files(found, OWN, PEOPLE, chosen, cluster.namespace)
-    wanted = objects.Wanted(IMAGE, chosen, tuple(sorted({one.port for one in found})), page)
-    return objects.router(wanted, cluster, files), files
+    files = router.files(found, OWN, PEOPLE, chosen)
+    return objects.router(IMAGE, chosen, [one.port for one in found], cluster, files), files
 
 
 def test_golden_router_of_three_groups(tmp_path: Path) -> None:
@@ -61,22 +60,22 @@ def test_golden_router_of_three_groups(tmp_path: Path) -> None:
     golden_files.check("router-of-three", "objects.yaml", manifests.to_yaml(built))
     golden_files.check("router-of-three", "clusters.yaml", files["clusters.yaml"])
     golden_files.check("router-of-three", "routes.yaml", files["routes.yaml"])
-    endpoint = gateway.gateway("sparkloom", GATE, page=True)
-    golden_files.check("router-of-three", "gateway.yaml", manifests.to_yaml(endpoint))
+    golden_files.check("router-of-three", "listeners.yaml", files["listeners.yaml"])
+    golden_files.check("router-of-three", "gateway.yaml", manifests.to_yaml([gateway.service("sparkloom", 443)]))
 
 
 @pytest.mark.parametrize("release", schemas.RELEASES)
 def test_objects_fit_their_kinds(tmp_path: Path, release: str) -> None:
     built, _ = rendered(tmp_path, page=True)
-    endpoint = gateway.gateway("sparkloom", GATE, page=True)
-    read = yaml.safe_load_all(manifests.to_yaml([*built, *endpoint]))
+    ingress = gateway.ingress("sparkloom", "traefik", ["spark.example.org"], {}, page=True)
+    read = yaml.safe_load_all(manifests.to_yaml([*built, gateway.service("sparkloom", 443), ingress]))
     assert [text for item in read for text in schemas.problems(item, release)] == []
 
 
 def test_models_are_called_as_the_list_says_and_told_as_the_launch_is(tmp_path: Path) -> None:
     _, found = site(tmp_path)
     glm, chat, oss = found
-    assert (chat.name, chat.alias, chat.label, chat.secret) == ("chat", "qwen", "chat", "chat-engine-key")
+    assert (chat.names, chat.model, chat.label, chat.secret) == (("chat", "qwen"), "qwen", "chat", "chat-engine-key")
     assert (glm.secret, oss.secret) == ("engine-own-key", ""), "who does not run has no key yet"
     assert glm.facts["max_model_len"] > 100_000 and "tools" in glm.facts["capabilities"]
     assert all(one.port for one in found)
@@ -90,25 +89,24 @@ def test_what_runs_without_being_listed_is_routed_too(tmp_path: Path) -> None:
     gone = Running("lost", "a-profile-that-is-no-more", ("spark2",))
     found = router.models(listed, cluster, {**RUNS, "old": extra, "lost": gone})
     assert [one.name for one in found][3:] == ["old"] and found[3].secret == "old-engine-key"
-    assert len({name for one in found for name in (one.name, one.alias)}) >= 7
+    assert len({name for one in found for name in one.names}) >= 7
 
 
 def test_a_key_or_a_group_more_is_the_same_pod(tmp_path: Path) -> None:
     built, files = rendered(tmp_path)
-    cluster, found = site(tmp_path / "again")
-    fewer = router.files(found[:2], OWN, PEOPLE[1:], Terms(), cluster.namespace)
-    wanted = objects.Wanted(IMAGE, Terms(), (30000,))
+    _, found = site(tmp_path / "again")
+    fewer = router.files(found[:2], OWN, PEOPLE[1:], Terms())
     assert fewer["routes.yaml"] != files["routes.yaml"]
-    assert objects.started_by(wanted, fewer) == objects.started_by(wanted, files)
-    assert objects.started_by(wanted, {**files, "door.lua": ""}) != objects.started_by(wanted, files)
+    assert objects.started_by(Terms(), fewer) == objects.started_by(Terms(), files)
+    assert objects.started_by(Terms(), {**files, "door.lua": ""}) != objects.started_by(Terms(), files)
     (deployment,) = case.of_kind(built, "Deployment")
     assert case.of_kind(rendered(tmp_path / "page", page=True)[0], "Deployment") == [deployment]
 
 
 def test_an_engine_s_other_key_is_another_file(tmp_path: Path) -> None:
-    cluster, found = site(tmp_path)
-    before = router.files(found, OWN, PEOPLE, Terms(), cluster.namespace)
-    after = router.files(found, {**OWN, "chat-engine-key": "sk-another"}, PEOPLE, Terms(), cluster.namespace)
+    _, found = site(tmp_path)
+    before = router.files(found, OWN, PEOPLE, Terms())
+    after = router.files(found, {**OWN, "chat-engine-key": "sk-another"}, PEOPLE, Terms())
     assert before["secret-chat.yaml"] != after["secret-chat.yaml"]
     (file,) = [name for name in after if name.startswith("own-chat-")]
     assert after[file] == "sk-another" and f"/etc/sparkloom-router/..data/{file}" in after["secret-chat.yaml"]
@@ -134,8 +132,9 @@ def test_who_reaches_the_router_and_whom_it_reaches(tmp_path: Path) -> None:
     built, _ = rendered(tmp_path, page=True)
     heard, out, asks = case.of_kind(built, "NetworkPolicy")
     clients, watchers = heard["spec"]["ingress"]
-    assert [peer["podSelector"]["matchLabels"] for peer in clients["from"]] == [{"app.kubernetes.io/name": "traefik"}]
-    assert [entry["port"] for entry in clients["ports"]] == [8080] and [e["port"] for e in watchers["ports"]] == [9090]
+    assert "from" not in clients, "clients are anywhere"
+    assert [entry["port"] for entry in clients["ports"]] == [8080, 8443]
+    assert [entry["port"] for entry in watchers["ports"]] == [9090] and watchers["from"]
     engines, dns, page = out["spec"]["egress"]
     assert engines["to"] == [{"podSelector": {"matchLabels": names.ENGINES}}]
     assert {entry["port"] for entry in engines["ports"]} > {20101} and dns["ports"][0]["port"] == 53
@@ -145,8 +144,8 @@ def test_who_reaches_the_router_and_whom_it_reaches(tmp_path: Path) -> None:
 
 
 def test_a_group_on_demand_is_its_waker_s_and_no_other_is(tmp_path: Path) -> None:
-    cluster, found = site(tmp_path, LIST.replace("name: chat,", "name: chat, idle_minutes: 15,"))
-    files = router.files(found, OWN, PEOPLE, Terms(), cluster.namespace)
+    _, found = site(tmp_path, LIST.replace("name: chat,", "name: chat, idle_minutes: 15,"))
+    files = router.files(found, OWN, PEOPLE, Terms())
     made = {one["name"]: one for one in yaml.safe_load(files["clusters.yaml"])["resources"]}
     assert [name for name in made if "+" in name] == ["chat+waker", "chat+on-demand"]
     (place,) = made["chat+waker"]["load_assignment"]["endpoints"][0]["lb_endpoints"]
@@ -160,20 +159,29 @@ def test_no_secret_and_no_hash_is_in_an_object(tmp_path: Path) -> None:
     assert "Secret" not in {item["kind"] for item in rendered(tmp_path / "again")[0]}
 
 
-def test_traefik_leads_to_the_router_alone() -> None:
-    objects_of = gateway.gateway("sparkloom", GATE)
-    route, plain = case.of_kind(objects_of, "IngressRoute")
-    post, get = route["spec"]["routes"]
-    assert {rule["services"][0]["name"] for rule in (post, get)} == {"router"} and "Path(`/`)" not in get["match"]
-    assert [named["name"] for named in post["middlewares"]] == [gateway.WHOLE]
-    assert [named["name"] for named in get["middlewares"]] == [gateway.BODILESS]
-    made = {item["metadata"]["name"] for item in case.of_kind(objects_of, "Middleware")}
-    there = {named["name"] for rule in [post, get, *plain["spec"]["routes"]] for named in rule["middlewares"]}
-    assert there == made
-    shown = gateway.gateway("sparkloom", GATE, page=True)
-    both = case.of_kind(shown, "IngressRoute")
-    assert "Path(`/`)" in both[0]["spec"]["routes"][1]["match"] and "Path(`/`)" in both[1]["spec"]["routes"][0]["match"]
-    assert "Path(`/`)" not in both[0]["spec"]["routes"][0]["match"], "nobody posts to a page"
+def test_it_ends_tls_by_a_secret_and_sends_who_comes_without_to_it(tmp_path: Path) -> None:
+    built, files = rendered(tmp_path)
+    (deployment,) = case.of_kind(built, "Deployment")
+    spec = deployment["spec"]["template"]["spec"]
+    secrets = {volume["name"]: volume["secret"]["secretName"] for volume in spec["volumes"]}
+    mounted = {entry["mountPath"]: secrets[entry["name"]] for entry in spec["containers"][0]["volumeMounts"]}
+    assert mounted["/etc/sparkloom-tls"] == gateway.TLS_SECRET
+    ports = {entry["name"]: entry["containerPort"] for entry in spec["containers"][0]["ports"]}
+    (service,) = [gateway.service("sparkloom", 443)]
+    assert {entry["targetPort"] for entry in service["spec"]["ports"]} < set(ports)
+    listeners = {one["name"]: one for one in yaml.safe_load(files["listeners.yaml"])["resources"]}
+    assert "transport_socket" in listeners["clients"]["filter_chains"][0]
+    assert listeners["clients"]["address"]["socket_address"]["port_value"] == ports["https"]
+    assert listeners["plain"]["address"]["socket_address"]["port_value"] == ports["http"]
+    secret = yaml.safe_load(files["certificate.yaml"])["resources"][0]["tls_certificate"]
+    assert secret["watched_directory"] == {"path": "/etc/sparkloom-tls"}
+
+
+def test_behind_an_ingress_it_ends_no_tls(tmp_path: Path) -> None:
+    built, files = rendered(tmp_path, tls="")
+    assert "certificate.yaml" not in files and "transport_socket" not in files["listeners.yaml"]
+    (deployment,) = case.of_kind(built, "Deployment")
+    assert [volume["name"] for volume in deployment["spec"]["template"]["spec"]["volumes"]] == ["files"]
 
 
 def test_a_memory_that_holds_no_request_is_refused() -> None:

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import shutil
+import ssl
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,23 +61,42 @@ class Answer:
         return str(self.json["error"]["code"])
 
 
-class Router:
-    swaps = 0
+def swap(folder: Path, files: Mapping[str, str]) -> None:
+    """As the kubelet swaps a mounted Secret: each name leads through `..data`, which leads to another folder."""
+    folder.mkdir(exist_ok=True)
+    new, before = folder / f"..of_{time.monotonic_ns()}", (folder / "..data").resolve()
+    new.mkdir()
+    for name, text in files.items():
+        (new / name).write_text(text)
+    (folder / "..data_tmp").symlink_to(new.name)
+    (folder / "..data_tmp").rename(folder / "..data")
+    for name in files:
+        if not (folder / name).is_symlink():
+            (folder / name).symlink_to(f"..data/{name}")
+    for stale in folder.iterdir():
+        if stale.is_symlink() and not stale.exists():
+            stale.unlink()
+    if before.name.startswith("..of_"):
+        shutil.rmtree(before)
 
+
+class Router:
     def __init__(
         self,
         folder: Path,
         groups: Sequence[Group],
         keys: Sequence[Key],
         ready: Sequence[str] | None = None,
+        trust: str = "",
         **terms: Any,
     ) -> None:
-        """`ready`: which models answer before anything begins, all unless it is told."""
+        """`ready`: which models answer before anything begins, all unless it is told; `trust`: whom to trust, where it
+        ends TLS."""
         wanted = [group.name for group in groups] if ready is None else ready
-        port, metrics, admin, probe = free_ports(4)
-        self.folder = folder / "site"
-        self.folder.mkdir()
+        port, metrics, admin, probe, counts, encrypted = free_ports(6)
+        self.folder, self.trust = folder / "site", trust
         places = {"port": port, "metrics_port": metrics, "admin_port": admin, "probe_port": probe}
+        places |= {"counts_port": counts, "tls_port": encrypted}
         self.terms = Terms(**{"address": "127.0.0.1", "folder": str(self.folder), "megabytes": 4, **places, **terms})
         self.groups = groups
         self.give(keys)
@@ -95,22 +115,7 @@ class Router:
         self.swap(envoy.files(self.groups, keys, self.terms))
 
     def swap(self, files: Mapping[str, str]) -> None:
-        """As the kubelet swaps a mounted Secret: each name leads through `..data`, which leads to another folder."""
-        self.swaps += 1
-        new, before = self.folder / f"..of_{self.swaps}", (self.folder / "..data").resolve()
-        new.mkdir()
-        for name, text in files.items():
-            (new / name).write_text(text)
-        (self.folder / "..data_tmp").symlink_to(new.name)
-        (self.folder / "..data_tmp").rename(self.folder / "..data")
-        for name in files:
-            if not (self.folder / name).is_symlink():
-                (self.folder / name).symlink_to(f"..data/{name}")
-        for stale in self.folder.iterdir():
-            if stale.is_symlink() and not stale.exists():
-                stale.unlink()
-        if before.name.startswith("..of_"):
-            shutil.rmtree(before)
+        swap(self.folder, files)
 
     def said(self) -> str:
         self.log.flush()
@@ -122,7 +127,10 @@ class Router:
         self.log.close()
 
     def connect(self, port: int = 0) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection(self.terms.address, port or self.terms.port, timeout=30)
+        if port or not self.terms.tls:
+            return http.client.HTTPConnection(self.terms.address, port or self.terms.port, timeout=30)
+        context = ssl.create_default_context(cafile=self.trust)
+        return http.client.HTTPSConnection(self.terms.address, self.terms.tls_port, timeout=30, context=context)
 
     def ask(
         self,

@@ -61,7 +61,11 @@ def headless_name(launch: Launch) -> str:
 def name_service() -> dict[str, Any]:
     """A way out to whoever answers for names."""
     asked = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
-    return {"to": [_system_pods("k8s-app", "kube-dns")], "ports": asked}
+    asked_pods = {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
+        "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
+    }
+    return {"to": [asked_pods], "ports": asked}
 
 
 def api_server(places: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
@@ -71,18 +75,6 @@ def api_server(places: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
         {"to": [{"ipBlock": {"cidr": f"{ip}/{mask[':' in ip]}"}}], "ports": [{"protocol": "TCP", "port": port}]}
         for ip, port in places
     ]
-
-
-def traefik() -> dict[str, Any]:
-    """K3s' own, as a policy names it."""
-    return _system_pods("app.kubernetes.io/name", "traefik")
-
-
-def _system_pods(label: str, value: str) -> dict[str, Any]:
-    return {
-        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
-        "podSelector": {"matchLabels": {label: value}},
-    }
 
 
 def _granted(way: Destination) -> dict[str, Any]:

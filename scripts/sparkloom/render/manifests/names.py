@@ -49,10 +49,12 @@ def manifest(api: str, kind: str, metadata: dict[str, Any], **content: Any) -> d
     return {"apiVersion": api, "kind": kind, "metadata": metadata, **content}
 
 
-def service(metadata: dict[str, Any], selector: Mapping[str, str], ports: Mapping[str, int]) -> dict[str, Any]:
+def service(
+    metadata: dict[str, Any], selector: Mapping[str, str], ports: Mapping[str, int], kind: str = "ClusterIP"
+) -> dict[str, Any]:
     """One address for these pods; each port leads to the container's port of the same name."""
     listed = [{"name": name, "port": port, "targetPort": name, "protocol": "TCP"} for name, port in ports.items()]
-    return manifest("v1", "Service", metadata, spec={"type": "ClusterIP", "selector": dict(selector), "ports": listed})
+    return manifest("v1", "Service", metadata, spec={"type": kind, "selector": dict(selector), "ports": listed})
 
 
 def network_policy(

@@ -5,7 +5,6 @@ Router, page, waker, node-exporter, Prometheus: each of their modules says what 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from sparkloom.inputs.cluster import Cluster
@@ -51,17 +50,6 @@ def any_spark(cluster: Cluster) -> dict[str, Any]:
         "priorityClassName": names.PRIORITY,
         "affinity": on_sparks(cluster),
         "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}, *left],
-    }
-
-
-def surging(selector: Mapping[str, str], template: dict[str, Any], kept: int) -> dict[str, Any]:
-    """A Deployment's spec: one pod, and a new one before the old one goes. `kept`: of its older kinds."""
-    return {
-        "replicas": 1,
-        "revisionHistoryLimit": kept,
-        "selector": {"matchLabels": dict(selector)},
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-        "template": template,
     }
 
 

@@ -1,7 +1,7 @@
 """The router of several models in the cluster: one pod of Envoy, what it may reach, and who may reach it.
 
 One replica, and a new one before the old one goes (maxSurge): a second one grants each person his whole limit again,
-but only between the moment that the new one is ready and the one that Traefik has left the old one, about a second; a
+but only until new connections are led to the new one, about a second, and to those that keep one to the old one; a
 Recreate would leave nobody to ask for as long as the last stream takes. No PodDisruptionBudget: of one pod it would
 either forbid every drain of its Spark or say nothing.
 
@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import ports
-from sparkloom.render.manifests import access, names, pod_defaults
+from sparkloom.render.manifests import access, names, pod_defaults, template
 from sparkloom.render.router import Terms, envoy
 
 NAME = "router"
+CERTIFICATE = "gateway-tls"  # the Secret of the endpoint's certificate
+CERTIFICATES = "/etc/sparkloom-tls"  # where it is mounted
 PAGE, PAGE_PORT = "page", 8090  # what people look at, where it is there
 LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/component": NAME, **names.PART_OF}
 SELECTOR = {"app.kubernetes.io/name": NAME, **names.PART_OF}
@@ -48,118 +49,59 @@ done
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """`engines`: the ports at which engines answer; `page`: whether there is one."""
+def router(
+    image: str, terms: Terms, engines: Iterable[int], cluster: Cluster, files: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Objects in the order to apply them, for the Secrets with these files and the certificate, which are made
+    elsewhere; `engines`: the ports at which engines answer."""
+    page = {"app.kubernetes.io/name": PAGE, **names.PART_OF}
+    tls = {"https": terms.tls_port} if terms.tls else {}
+    listening = {"http": terms.port, "metrics": terms.metrics_port, "probes": terms.probe_port, **tls}
+    folders = {"files": (terms.folder, NAME), **({"certificate": (terms.tls, CERTIFICATE)} if terms.tls else {})}
+    asked = pod_defaults.tcp(*sorted({*engines, ports.PROBES}))
+    shown = [{"to": [{"podSelector": {"matchLabels": page}}], "ports": pod_defaults.tcp(PAGE_PORT)}]
+    made = template.objects(
+        NAME,
+        image=image,
+        namespace=cluster.namespace,
+        labels=LABELS,
+        selector=SELECTOR,
+        clients=pod_defaults.tcp(terms.port, *tls.values()),
+        prometheus=METRICS,
+        page=page,
+        access={access.ACCESS: "true"},
+        engines=names.ENGINES,
+        probes=ports.PROBES,
+        port=terms.port,
+        metrics=terms.metrics_port,
+        reached=[
+            {"to": [{"podSelector": {"matchLabels": names.ENGINES}}], "ports": asked},
+            access.name_service(),
+            *(shown if terms.page else []),
+        ],
+        annotations={names.CONFIG_HASH: started_by(terms, files)},
+        grace=GRACE,
+        command=_words(terms),
+        listening=[{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in listening.items()],
+        memory=terms.memory,
+        drain=DRAIN % {"admin": terms.admin_port, "longest": GRACE - 20, "statistics": envoy.STATISTICS},
+        mounts=[{"name": name, "mountPath": path, "readOnly": True} for name, (path, _) in folders.items()],
+        volumes=[
+            {"name": name, "secret": {"secretName": secret, "defaultMode": 0o440}}
+            for name, (_, secret) in folders.items()
+        ],
+        **pod_defaults.any_spark(cluster),
+        unprivileged=pod_defaults.unprivileged(USER, fsGroup=USER),
+        locked={"privileged": False, **pod_defaults.locked()},
+    )
+    return [access.priority_class(), *made]
 
-    image: str
-    terms: Terms
-    engines: tuple[int, ...]
-    page: bool = False
 
-
-def router(wanted: Wanted, cluster: Cluster, files: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Objects in the order to apply them, for the Secret with these files, which is made elsewhere."""
-    space = cluster.namespace
-    return [
-        access.priority_class(),
-        _object("v1", "ServiceAccount", space, automountServiceAccountToken=False),
-        *_policies(wanted, space),
-        names.service(_metadata(space), SELECTOR, {"http": wanted.terms.port, "metrics": wanted.terms.metrics_port}),
-        _deployment(wanted, cluster, files),
-    ]
-
-
-def _metadata(space: str, name: str = NAME) -> dict[str, Any]:
-    return {"name": name, "namespace": space, "labels": dict(LABELS)}
-
-
-def _object(api: str, kind: str, space: str, **content: Any) -> dict[str, Any]:
-    return names.manifest(api, kind, _metadata(space), **content)
-
-
-def started_by(wanted: Wanted, files: Mapping[str, str]) -> str:
+def started_by(terms: Terms, files: Mapping[str, str]) -> str:
     """What makes another pod: the files that are read once, in their own words and in those of the command."""
-    once = "\n".join((files["envoy.yaml"], *(files[name] for name in envoy.SCRIPTS), *_words(wanted.terms)))
+    once = "\n".join((files["envoy.yaml"], *(files[name] for name in envoy.SCRIPTS), *_words(terms)))
     return hashlib.sha256(once.encode()).hexdigest()[:16]
 
 
 def _words(terms: Terms) -> list[str]:
     return [PROGRAM, *envoy.argv(terms)[1:]]
-
-
-def _deployment(wanted: Wanted, cluster: Cluster, files: Mapping[str, str]) -> dict[str, Any]:
-    inner = {"labels": dict(LABELS), "annotations": {names.CONFIG_HASH: started_by(wanted, files)}}
-    spec = pod_defaults.surging(SELECTOR, {"metadata": inner, "spec": _pod(wanted, cluster)}, kept=3)
-    return _object("apps/v1", "Deployment", cluster.namespace, spec=spec)
-
-
-def _pod(wanted: Wanted, cluster: Cluster) -> dict[str, Any]:
-    return {
-        "serviceAccountName": NAME,
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        **pod_defaults.any_spark(cluster),
-        "terminationGracePeriodSeconds": GRACE,
-        "dnsConfig": {"options": [{"name": "ndots", "value": "1"}]},  # names here are whole ones
-        "securityContext": pod_defaults.unprivileged(USER, fsGroup=USER),
-        "containers": [_container(wanted)],
-        "volumes": [{"name": "files", "secret": {"secretName": NAME, "defaultMode": 0o440}}],
-    }
-
-
-def _container(wanted: Wanted) -> dict[str, Any]:
-    terms = wanted.terms
-    listening = {"http": terms.port, "metrics": terms.metrics_port, "probes": terms.probe_port}
-    drain = DRAIN % {"admin": terms.admin_port, "longest": GRACE - 20, "statistics": envoy.STATISTICS}
-    ready = {"httpGet": {"path": "/ready", "port": "probes"}}
-    return {
-        "name": "envoy",
-        "image": wanted.image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": _words(terms),
-        "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in listening.items()],
-        "resources": {
-            "requests": {"cpu": "100m", "memory": "128Mi"},
-            "limits": {"memory": f"{terms.memory}Mi"},
-        },
-        "securityContext": {"privileged": False, **pod_defaults.locked()},
-        "startupProbe": {**ready, "periodSeconds": 1, "failureThreshold": 60, "timeoutSeconds": 2},
-        "readinessProbe": {**ready, "periodSeconds": 5, "failureThreshold": 3, "timeoutSeconds": 3},
-        # its one worker answers this too: who is stuck for two minutes comes back by nothing else
-        "livenessProbe": {**ready, "periodSeconds": 15, "failureThreshold": 8, "timeoutSeconds": 5},
-        "lifecycle": {"preStop": {"exec": {"command": ["/bin/bash", "-c", drain]}}},
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [{"name": "files", "mountPath": terms.folder, "readOnly": True}],
-    }
-
-
-def _policies(wanted: Wanted, space: str) -> Iterable[dict[str, Any]]:
-    """Whom the router hears, whom it reaches, and that each rank 0 tells it whether it is ready.
-
-    The last one stands beside the ranks' own policies, which add up.
-    """
-    mine = {"podSelector": {"matchLabels": dict(SELECTOR)}}
-    engines = dict(names.ENGINES)
-    heard = [
-        {"from": [access.traefik()], "ports": pod_defaults.tcp(wanted.terms.port)},
-        {"from": _watchers(), "ports": pod_defaults.tcp(wanted.terms.metrics_port)},
-    ]
-    asked = pod_defaults.tcp(*sorted({*wanted.engines, ports.PROBES}))
-    reached = [{"to": [{"podSelector": {"matchLabels": engines}}], "ports": asked}, access.name_service()]
-    if wanted.page:
-        page = {"podSelector": {"matchLabels": {"app.kubernetes.io/name": PAGE, **names.PART_OF}}}
-        reached.append({"to": [page], "ports": pod_defaults.tcp(PAGE_PORT)})
-    asks = [{"from": [mine], "ports": pod_defaults.tcp(ports.PROBES)}]
-    yield names.network_policy(_metadata(space), SELECTOR, ingress=heard)
-    yield names.network_policy(_metadata(space, f"{NAME}-out"), SELECTOR, egress=reached)
-    yield names.network_policy(_metadata(space, f"{NAME}-asks"), engines, ingress=asks)
-
-
-def _watchers() -> list[dict[str, Any]]:
-    """A Prometheus wherever it is, the page of this namespace, and namespaces that may reach engines too."""
-    return [
-        {"namespaceSelector": {}, "podSelector": {"matchLabels": dict(METRICS)}},
-        {"podSelector": {"matchLabels": {"app.kubernetes.io/name": PAGE, **names.PART_OF}}},
-        {"namespaceSelector": {"matchLabels": {access.ACCESS: "true"}}},
-    ]

@@ -28,7 +28,7 @@ class Group:
     name: str  # what clients ask for
     address: str
     port: int
-    key_file: str  # in the router's container: the key that this engine alone takes
+    key_file: str = ""  # in the router's container: the key that this engine alone takes
     model: str = ""  # the engine's own name of it, where that is another
     aliases: tuple[str, ...] = ()
     at_once: int = 64  # requests that its engine has at a time
@@ -38,6 +38,7 @@ class Group:
     facts: Mapping[str, Any] = field(default_factory=dict)  # for /v1/models: context, capabilities
     label: str = ""  # the name as a file may have it
     waker: str = ""  # host:port of who starts it when it is asked for; empty where it never sleeps
+    secret: str = ""  # where its engine's own key is kept in the cluster; empty while it has none
 
     @property
     def file(self) -> str:
@@ -61,8 +62,11 @@ class Group:
 class Terms:
     """What the router grants all clients, and where it listens."""
 
-    port: int = 8080
+    port: int = 8080  # of clients, where somebody before it ends TLS; else it sends them to TLS
+    tls_port: int = 8443
+    tls: str = ""  # folder of tls.crt and tls.key, mounted as a Secret; empty where somebody before it ends TLS
     metrics_port: int = 9090
+    counts_port: int = 9902  # on loopback, of the clients' listener: what router.lua counts is told there alone
     probe_port: int = 9091  # for the kubelet, which is answered in a flood too
     address: str = "0.0.0.0"
     admin_port: int = 9901  # on loopback: it can end the program

@@ -64,6 +64,8 @@ local function brought(headers) -- as OpenAI's clients send it (a scheme is in a
 end
 
 local function turn_away(handle, person, status, kind, code, message, more)
+  local size = tonumber(handle:headers():get("content-length") or "")
+  if size and size <= SHORT then handle:body() end -- answered while they send, some clients lose the answer
   handle:streamInfo():dynamicMetadata():set(SPACE, "turned", person)
   more[":status"], more["content-type"] = status, "application/json"
   handle:respond(more, format('{"error": {"message": "%s", "type": "%s", "code": "%s"}}\n', message, kind, code))
@@ -112,11 +114,13 @@ end
 function envoy_on_request(handle)
   local headers = handle:headers()
   local path = headers:get(":path"):match("^[^?]*")
-  if path == "/metrics" or path == "/stats/prometheus" then return end
+  if path == "/metrics" then return end
   refresh(handle)
+  local who
   local page = path == "/" or sub(path, 1, 6) == "/page/"
   if not page or sub(path, 1, 11) == "/page/data/" then
-    local who, hash = asker(handle)
+    local hash
+    who, hash = asker(handle)
     if not who then return end
     local kept = handle:streamInfo():dynamicMetadata()
     if not page then
@@ -128,6 +132,12 @@ function envoy_on_request(handle)
       end
       kept:set(SPACE, "key", hash)
       kept:set(SPACE, "held", taken)
+    end
+  end
+  if headers:get(":method") == "GET" then -- who answers it would take one for the next request
+    local sent = handle:body()
+    if sent and sent:length() > 0 then
+      return turn_away(handle, who and who.name or "", "413", "invalid_request_error", "a_body", "a GET brings none", {})
     end
   end
   for _, name in ipairs({"authorization", "x-api-key", "cookie"}) do headers:remove(name) end

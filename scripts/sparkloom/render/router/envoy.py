@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,8 @@ SCRIPTS = ("door.lua", "router.lua")
 WAKER, EITHER = "+waker", "+on-demand"  # clusters of a group on demand; no group's name has a +
 AT_WAKER = 64  # requests of one group that may wait for its waking
 PIECE = 1 << 20  # bytes that a connection holds which nobody asked for
-ADMIN, PAGE = "router-itself", "page-itself"
+ADMIN, COUNTS, PAGE = "router-itself", "router-counts", "page-itself"
+CERTIFICATE = "endpoint"
 STATISTICS = "router"  # of clients' requests: http.router.downstream_rq_active are on their way
 A_NAME = "[A-Za-z0-9][A-Za-z0-9._:@-]*"  # it cannot be ".."; an owner may stand before it
 ONE = f"{A_NAME}(?:(?:/|%2[Ff]){A_NAME})?"
@@ -35,10 +36,11 @@ def files(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[st
     """Every file of the router's folder but the engines' own keys."""
     return {
         "envoy.yaml": as_text(bootstrap(terms)),
-        "listeners.yaml": _resources([listener(terms), _probed(terms)]),
+        "listeners.yaml": _resources([listener(terms), *_plain_listeners(terms)]),
         "routes.yaml": _resources([routes(groups, keys, terms)]),
         "clusters.yaml": _resources([*(one for group in groups for one in clusters(group, terms)), *_ours(terms)]),
         **{_secret_file(group): _resources([_secret(group)]) for group in groups},
+        **({"certificate.yaml": _resources([_certificate(terms)])} if terms.tls else {}),
         **{name: Path(__file__).with_name(name).read_text(encoding="utf-8") for name in SCRIPTS},
     }
 
@@ -117,9 +119,10 @@ def _address(host: str, port: int) -> dict[str, Any]:
 
 
 def listener(terms: Terms) -> dict[str, Any]:
-    manager = _typed(
-        "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
-        stat_prefix=STATISTICS,
+    """Of clients, through TLS where no one before it ends that. Another filter chain would have tables of its own, so
+    what is counted is told by this one too, at a port on loopback."""
+    manager = _manager(
+        STATISTICS,
         rds={"route_config_name": "models", "config_source": _from(terms, "routes.yaml")},
         early_header_mutation_extensions=[_dropped_first()],
         use_remote_address=True,
@@ -127,7 +130,14 @@ def listener(terms: Terms) -> dict[str, Any]:
         merge_slashes=True,
         stream_idle_timeout=f"{terms.timeout}s",
         request_timeout="300s",
-        common_http_protocol_options={"headers_with_underscores_action": "REJECT_REQUEST", "idle_timeout": "3600s"},
+        request_headers_timeout="10s",
+        common_http_protocol_options={"headers_with_underscores_action": "REJECT_REQUEST", "idle_timeout": "180s"},
+        http_protocol_options={"accept_http_10": True},  # of a proxy that somebody puts before it
+        http2_protocol_options={
+            "max_concurrent_streams": 100,
+            "initial_stream_window_size": 64 << 10,  # bytes of a body that nobody has asked for
+            "initial_connection_window_size": PIECE,
+        },
         access_log=[_access_log()],
         local_reply_config={"mappers": _answers(terms)},
         http_filters=[
@@ -139,33 +149,70 @@ def listener(terms: Terms) -> dict[str, Any]:
     )
     return {
         **_typed("config.listener.v3.Listener", name="clients"),
-        "address": _address(terms.address, terms.port),
-        "additional_addresses": [{"address": _address(terms.address, terms.metrics_port)}],
+        "address": _address(terms.address, terms.tls_port if terms.tls else terms.port),
+        "additional_addresses": [{"address": _address("127.0.0.1", terms.counts_port)}],
         "per_connection_buffer_limit_bytes": PIECE,
-        "filter_chains": [_chain(manager)],
+        "filter_chains": [{**_chain(manager), **_through_tls(terms)}],
     }
+
+
+def _manager(statistics: str, **content: Any) -> dict[str, Any]:
+    of = "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
+    return _typed(of, stat_prefix=statistics, **content)
 
 
 def _chain(manager: dict[str, Any]) -> dict[str, Any]:
     return {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}
 
 
-def _probed(terms: Terms) -> dict[str, Any]:
-    """Is it ready: asked by the kubelet, which would end a pod that tells it what a flood is told."""
-    ready = {"match": {"path": "/ready"}, "route": {"cluster": ADMIN}}
-    host = {"name": "all", "domains": ["*"], "routes": [ready]}
-    manager = _typed(
-        "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
-        stat_prefix="probed",
-        route_config={"name": "probed", "virtual_hosts": [host]},
-        http_filters=[_filter("router", "router.v3.Router")],
-    )
-    return {
-        **_typed("config.listener.v3.Listener", name="probed"),
-        "address": _address(terms.address, terms.probe_port),
-        "bypass_overload_manager": True,
-        "filter_chains": [_chain(manager)],
+def _through_tls(terms: Terms) -> dict[str, Any]:
+    """A renewed certificate is taken when its folder is swapped: connections that stand keep the one that they have."""
+    if not terms.tls:
+        return {}
+    certificate = {"name": CERTIFICATE, "sds_config": _from(terms, "certificate.yaml")}
+    common = {
+        "tls_params": {"tls_minimum_protocol_version": "TLSv1_2"},
+        "alpn_protocols": ["h2", "http/1.1"],
+        "tls_certificate_sds_secret_configs": [certificate],
     }
+    return {**_socket("DownstreamTlsContext", common_tls_context=common), "transport_socket_connect_timeout": "10s"}
+
+
+def _socket(of: str, **content: Any) -> dict[str, Any]:
+    typed = _typed(f"extensions.transport_sockets.tls.v3.{of}", **content)
+    return {"transport_socket": {"name": "envoy.transport_sockets.tls", "typed_config": typed}}
+
+
+def _certificate(terms: Terms) -> dict[str, Any]:
+    files = {"certificate_chain": "tls.crt", "private_key": "tls.key"}
+    named = {name: {"filename": f"{terms.tls}/{file}"} for name, file in files.items()}
+    of = _typed("extensions.transport_sockets.tls.v3.Secret", name=CERTIFICATE)
+    return {**of, "tls_certificate": {**named, "watched_directory": {"path": terms.tls}}}
+
+
+def _plain_listeners(terms: Terms) -> Iterator[dict[str, Any]]:
+    """Is it ready: asked by the kubelet, which would end a pod that tells it what a flood is told. What was used, and
+    Envoy's own series. And where TLS is, said to who comes without."""
+    yield _plain_listener(terms, "probed", terms.probe_port, _inside("/ready", ADMIN), bypass_overload_manager=True)
+    series = [*_inside("/metrics", COUNTS), *_inside("/stats/prometheus", ADMIN)]
+    yield _plain_listener(terms, "watched", terms.metrics_port, series)
+    if terms.tls:
+        away = {"redirect": {"https_redirect": True, "response_code": "PERMANENT_REDIRECT"}}
+        paths = [*map(_granted, terms.paths), *_page_paths(terms)]
+        yield _plain_listener(terms, "plain", terms.port, [{"match": path, **away} for path in paths])
+
+
+def _inside(path: str, cluster: str) -> list[dict[str, Any]]:
+    return [{"match": {"path": path}, "route": {"cluster": cluster}}]
+
+
+def _plain_listener(terms: Terms, name: str, port: int, listed: list[dict[str, Any]], **more: bool) -> dict[str, Any]:
+    host = {"name": "all", "domains": ["*"], "routes": listed}
+    route_config = {"name": name, "virtual_hosts": [host]}
+    manager = _manager(name, route_config=route_config, http_filters=[_filter("router", "router.v3.Router")])
+    address = _address(terms.address, port)
+    of = _typed("config.listener.v3.Listener", name=name)
+    return {**of, "address": address, **more, "filter_chains": [_chain(manager)]}
 
 
 def _filter(name: str, of: str, **content: Any) -> dict[str, Any]:
@@ -224,7 +271,7 @@ def routes(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[s
     """What router.lua reads stands in their host, which a request has from its first route on."""
     told = {
         **people.table(groups, keys),
-        "metrics_port": str(terms.metrics_port),
+        "counts_port": str(terms.counts_port),
         "longest": terms.megabytes << 20,
         "room": (terms.memory << 20) // 6,
     }
@@ -232,10 +279,9 @@ def routes(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[s
     closed = {"direct_response": {"status": 404, "body": {"inline_string": _json(nowhere)}}}
     listed = [
         *(_route(group, terms) for group in groups),
-        *_page_routes(terms),
-        *({"match": _granted(path), **closed} for path in terms.paths),
+        *({"match": _with("GET", path), "route": {"cluster": PAGE}} for path in _page_paths(terms)),
+        *({"match": _with("GET|POST", _granted(path)), **closed} for path in terms.paths),
         {"match": {"path": "/metrics"}, **closed},
-        {"match": {"path": "/stats/prometheus"}, "route": {"cluster": ADMIN}},
         {"match": {"prefix": "/"}, **closed, "typed_per_filter_config": _passed_by()},
     ]
     told_both = {LUA: told, DOOR: told}
@@ -243,16 +289,14 @@ def routes(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[s
     return {**_typed("config.route.v3.RouteConfiguration", name="models"), "virtual_hosts": [host]}
 
 
-def _page_routes(terms: Terms) -> list[dict[str, Any]]:
+def _page_paths(terms: Terms) -> list[dict[str, Any]]:
     """Its files are for everybody, its data for who has a key, which router.lua asks for."""
-    name = "[A-Za-z0-9][A-Za-z0-9._-]*"
-    paths = (
-        {"path": "/"},
-        {"safe_regex": {"regex": f"/page/{name}"}},
-        {"safe_regex": {"regex": r"/page/data/[A-Za-z0-9][A-Za-z0-9_-]*\.json"}},
-    )
-    asked = {"headers": [{"name": ":method", "string_match": {"exact": "GET"}}]}
-    return [{"match": {**path, **asked}, "route": {"cluster": PAGE}} for path in paths if terms.page]
+    regexes = ("/page/[A-Za-z0-9][A-Za-z0-9._-]*", r"/page/data/[A-Za-z0-9][A-Za-z0-9_-]*\.json")
+    return [{"path": "/"}, *({"safe_regex": {"regex": regex}} for regex in regexes)] if terms.page else []
+
+
+def _with(methods: str, path: dict[str, Any]) -> dict[str, Any]:
+    return {**path, "headers": [{"name": ":method", "string_match": {"safe_regex": {"regex": methods}}}]}
 
 
 def _json(data: Any) -> str:
@@ -260,9 +304,11 @@ def _json(data: Any) -> str:
 
 
 def _passed_by() -> dict[str, Any]:
-    """A path that is closed is so before anything is read."""
+    """A path that is closed is so for everybody. A short body is read before that is said: some clients that are
+    answered while they send lose the answer (curl before 8, in HTTP/2)."""
     script = _typed("extensions.filters.http.lua.v3.LuaPerRoute", disabled=True)
-    return {LUA: script, DOOR: script, WHOLE: _typed("extensions.filters.http.buffer.v3.BufferPerRoute", disabled=True)}
+    short = _typed("extensions.filters.http.buffer.v3.BufferPerRoute", buffer={"max_request_bytes": 64 << 10})
+    return {LUA: script, DOOR: script, WHOLE: short}
 
 
 def _granted(path: str) -> dict[str, Any]:
@@ -434,12 +480,15 @@ def _secret(group: Group) -> dict[str, Any]:
 
 
 def _ours(terms: Terms) -> list[dict[str, Any]]:
-    """Envoy's own port on loopback, and the page where there is one."""
-    places = {ADMIN: ("127.0.0.1", terms.admin_port)}
+    """Envoy's own ports on loopback, and the page where there is one."""
+    counts = _plain_cluster(COUNTS, "127.0.0.1", terms.counts_port)
+    made = [_plain_cluster(ADMIN, "127.0.0.1", terms.admin_port), counts]
+    if terms.tls:
+        counts |= _socket("UpstreamTlsContext")  # to itself: there is nobody to be mistaken for it
     if terms.page:
         host, _, port = terms.page.rpartition(":")
-        places[PAGE] = (host, int(port))
-    return [_plain_cluster(name, *place) for name, place in places.items()]
+        made.append(_plain_cluster(PAGE, host, int(port)))
+    return made
 
 
 def _plain_cluster(name: str, host: str, port: int) -> dict[str, Any]:

@@ -128,12 +128,10 @@ local function metrics(handle) -- of people and models; Envoy's own stand at /st
   handle:respond({[":status"] = "200", ["content-type"] = "text/plain; version=0.0.4"}, table.concat(lines, "\n") .. "\n")
 end
 
-local function watched(handle, path) -- at a port that clients are not led to
+local function watched(handle) -- at a port that clients are not led to
   local port = handle:streamInfo():downstreamLocalAddress():match(":(%d+)$")
-  if port ~= handle:virtualHost():metadata():get("metrics_port") then
-    return handle:respond({[":status"] = "404"}, "")
-  end
-  if path == "/metrics" then return metrics(handle) end
+  if port == handle:virtualHost():metadata():get("counts_port") then return metrics(handle) end
+  handle:respond({[":status"] = "404"}, "")
 end
 
 -- Who, how much, what -------------------------------------------------------------------------------------------------
@@ -227,7 +225,7 @@ end
 function envoy_on_request(handle)
   local headers = handle:headers()
   local path = headers:get(":path"):match("^[^?]*")
-  if path == "/metrics" or path == "/stats/prometheus" then return watched(handle, path) end
+  if path == "/metrics" then return watched(handle) end
   refresh(handle)
   local now = handle:timestamp(EnvoyTimestampResolution.MILLISECOND) / 1000
   local kept = handle:streamInfo():dynamicMetadata()

@@ -1,15 +1,16 @@
-"""The endpoint: its certificate and its route, and whether it answers. A relative file starts at the repository."""
+"""The endpoint: its certificate and the way in, and whether it answers. A relative file starts at the repository."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import place
 from sparkloom.render import certificates, keys
-from sparkloom.render.manifests import gateway, router
-from sparkloom.render.router import Terms
-from sparkloom.site import client, endpoint
+from sparkloom.render.manifests import gateway, router, waker
+from sparkloom.site import ansible, client, endpoint, objects
+from sparkloom.site import router as routers
+from sparkloom.site import waker as wakers
 from sparkloom.site.ansible import Context, Data
 from sparkloom.site.checks import report
 
@@ -20,16 +21,17 @@ def prepare(
     folder: str,  # where the site's own authority is kept
     certificate: str,  # a certificate chain of one's own; empty for the site's
     certificate_key: str,  # its key
-    service: str,  # the Service of the cluster's Traefik
-    service_namespace: str,  # its namespace
-    timeout: int,  # seconds that an answer may take
-    paths: Sequence[str],  # what clients may ask for; * at the end is a model's name
+    port: int,  # where the nodes take TLS
+    ingress: str,  # class of the Ingress that leads to the router; empty: the nodes' ports do; auto
+    annotations: Mapping[str, str],  # of that Ingress
 ) -> Data:
-    """Makes the certificate and plans the route."""
+    """Makes the certificate and plans the way in."""
     cluster = context.cluster
-    reached = client.of(cluster)
-    addresses = _addresses(reached, service, service_namespace)
-    terms = Terms(timeout=timeout, paths=tuple(paths))
+    reached, ingress = client.of(cluster), gateway.ingress_class(cluster, ingress)
+    if ingress and not names:
+        message = f"an Ingress of class '{ingress}' is asked for by name; expected the endpoint's names"
+        raise InputError.single("gateway_names", message, rule="missing-key")
+    addresses = [] if ingress else reached.node_addresses()
     if certificate:
         pair = certificates.given(place(certificate), place(certificate_key), list(names))
     else:
@@ -37,31 +39,43 @@ def prepare(
     secret = {"tls.crt": pair.certificate, "tls.key": pair.key}
     there = reached.secret(gateway.TLS_SECRET) is not None
     stored = reached.put_secret(gateway.TLS_SECRET, secret, kind="kubernetes.io/tls", dry=context.dry)
+    if stored and not context.dry:
+        routers.look(reached, routers.running(reached))
     differs, wanted = pair.made or stored, f"the endpoint's certificate, until {pair.until:%Y-%m-%d}"
+    page = reached.has_service(router.PAGE)
+    led = (
+        gateway.ingress(cluster.namespace, ingress, names, annotations, page=page)
+        if ingress
+        else gateway.service(cluster.namespace, port)
+    )
     return {
         "changed": differs,
         "drift": report.secret(gateway.TLS_SECRET, there=there, differs=differs, expected=wanted),
         "kubeconfig": client.kubeconfig(cluster),
-        "objects": gateway.gateway(cluster.namespace, terms, page=reached.has_service(router.PAGE)),
-        "address": addresses[0],
-        "name": (names or addresses)[0],
+        "objects": [led],
+        "name": names[0] if names else "",
         "trust": pair.trust,
         "until": f"{pair.until:%Y-%m-%d}",
     }
 
 
-def _addresses(reached: client.Client, service: str, namespace: str) -> list[str]:
-    if addresses := reached.load_balanced(service, namespace):
-        return addresses
-    without = "no such Service" if addresses is None else "a Service without an address"
-    message = f"{without}; expected K3s' Traefik with K3s' load balancer (gateway_service, or gateway_enabled: false)"
-    raise InputError.single(f"{namespace}/{service}", message, rule="no-traefik")
+def clear(
+    context: Context,
+    ingress: str,  # class of the Ingress that leads to the router now; auto
+) -> Data:
+    """Takes away what led to the router before, and a waker of which nobody is on demand any more."""
+    reached = client.of(context.cluster)
+    other = gateway.SERVICE if gateway.ingress_class(context.cluster, ingress) else gateway.INGRESS
+    gone = objects.left_over(reached, (other, *objects.GONE["traefik"]), gateway.LABELS, dry=context.dry)
+    if reached.has_service(waker.NAME) and not wakers.demanded(context.cluster, ansible.listed(context.vars))[0]:
+        gone += objects.left_over(reached, objects.GONE["waker"], waker.LABELS, dry=context.dry)
+    left = [{"what": what, "found": "left over", "expected": "nothing"} for what in gone]
+    return {"changed": bool(gone), "drift": left, "msg": ", ".join(gone) or "nothing is left over"}
 
 
 def prove(
     context: Context,
-    address: str,  # where the endpoint is
-    name: str,  # whom its certificate must name
+    name: str,  # whom its certificate must name; empty for its address
     port: int,  # its port for TLS
     trust: str,  # the authority to trust; empty for this machine's own
     key_file: str,  # file with the API key
@@ -72,7 +86,8 @@ def prove(
 ) -> Data:
     """Asks it, and shows what it answers."""
     file = place(key_file)
-    served = endpoint.Endpoint(address, port, name, trust, silence)
+    address = endpoint.opened(client.of(context.cluster))
+    served = endpoint.Endpoint(address, port, name or address, trust, silence)
     key = keys.read(file)
     answers = [
         endpoint.prove(served, key, max_tokens, lambda text: context.say(text, newline=False), model)

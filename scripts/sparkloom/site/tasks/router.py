@@ -8,6 +8,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.base.repository import WORK, place
 from sparkloom.inputs import client_keys, serving
 from sparkloom.render import keys
+from sparkloom.render.manifests import gateway
 from sparkloom.render.manifests import router as objects
 from sparkloom.render.router import Terms
 from sparkloom.site import ansible, client, router, usage
@@ -24,6 +25,7 @@ def give(
     paths: Sequence[str],  # what clients may ask for; * at the end is a model's name
     body_megabytes: int,  # how long a request may be
     key_file: str,  # file with the site's own key; a relative one starts at the repository
+    ingress: str,  # class of the Ingress that ends TLS before it; empty: it does itself; auto
     profile: str = "",  # what is served where the inventory has no list
 ) -> Data:
     """Makes the Secret with all its files, has a router that runs go by it, and plans its objects."""
@@ -41,25 +43,25 @@ def give(
         megabytes=body_megabytes,
         timeout=timeout,
         memory=memory,
+        tls="" if gateway.ingress_class(cluster, ingress) else objects.CERTIFICATES,
         page=f"{objects.PAGE}.{cluster.namespace}.svc.cluster.local:{objects.PAGE_PORT}" if page else "",
     )
     listed_keys = client_keys.place(context.vars.get("inventory_dir") or WORK / "build")
     known = router.known_keys(listed_keys)
     own, made = keys.ensure(place(key_file), dry=dry)
     everybody = [*known, router.owner(own)]
-    content = router.files(found, router.engine_keys(reached, found), everybody, terms, cluster.namespace)
+    content = router.files(found, router.engine_keys(reached, found), everybody, terms)
     there = reached.secret(objects.NAME) is not None
     if not dry:
         usage.note(reached)
-    given = router.give(reached, content, context.say, dry=dry)
+    given = router.give(reached, content, context.say, dry=dry, kind=objects.started_by(terms, content))
     if not dry and router.known_keys(listed_keys) != known:  # somebody added or took one meanwhile
         given = router.push(reached, listed_keys, context.say) or given
-    wanted = objects.Wanted(image, terms, tuple(sorted({one.port for one in found} - {0})), page)
     effective = "" if given.seconds is None else f", which it goes by after {given.seconds:.1f} s"
     return {
         "changed": made or given.changed,
         "drift": report.secret(objects.NAME, there=there, differs=given.changed, expected="the router's files"),
-        "objects": objects.router(wanted, cluster, content),
+        "objects": objects.router(image, terms, [one.port for one in found], cluster, content),
         "names": [one.name for one in found if one.secret and one.name not in asleep],
         "asleep": sorted(asleep),
         "msg": f"{len(everybody)} keys and {len(found)} models for the router{effective}",
