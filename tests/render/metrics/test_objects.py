@@ -14,6 +14,7 @@ from sparkloom import case
 from sparkloom.render.manifests import names
 from sparkloom.render.metrics import dashboards, exporter, labels, prometheus, scrapes, series
 from sparkloom.site import metrics
+from sparkloom.site.objects import GONE
 from tests.prometheus import program
 from tests.render.manifests import schemas
 
@@ -49,7 +50,7 @@ def test_all_is_valid_in_every_release_named_ours_and_there_once(which: str) -> 
     assert all(labels.OURS.items() <= item["metadata"]["labels"].items() for item in made)
     named = [(item["kind"], item["metadata"]["namespace"], item["metadata"]["name"]) for item in made]
     assert len(set(named)) == len(named)
-    assert {(item["apiVersion"], item["kind"]) for item in made} <= {*metrics.KINDS, ("v1", "PersistentVolumeClaim")}
+    assert {(item["apiVersion"], item["kind"]) for item in made} <= {*GONE["metrics"], ("v1", "PersistentVolumeClaim")}
 
 
 def test_the_exporter_may_read_and_nothing_else() -> None:
