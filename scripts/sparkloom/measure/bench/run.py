@@ -63,7 +63,7 @@ def served_model(target: Target, wanted: str | None) -> str:
     try:
         status, text = target.get("/v1/models")
         data = json.loads(text) if status == 200 else {}
-        names = [str(entry["id"]) for entry in data.get("data", [])]
+        names = _of_their_own(data.get("data", []))
     except OSError as error:
         message = f"{target.url} does not answer: {error.strerror or error}"
         raise InputError.single("--url", message, rule="no-answer") from None
@@ -81,6 +81,12 @@ def served_model(target: Target, wanted: str | None) -> str:
         return names[0]
     answer = f"serves {', '.join(names)}" if names else f"answers {status} to GET /v1/models"
     raise InputError.single("--model", f"{target.url} {answer}; --model names the one to measure", rule="which-model")
+
+
+def _of_their_own(listed: list[dict[str, Any]]) -> list[str]:
+    """Names without aliases: the router lists a group by its name and by the model's, and `root` names the group."""
+    ids = {str(entry["id"]) for entry in listed}
+    return [str(entry["id"]) for entry in listed if entry.get("root", entry["id"]) not in ids - {entry["id"]}]
 
 
 class Bench:
