@@ -1,6 +1,6 @@
 """Fits the free constants of the speed model to the rows that are marked for it, and prints how far all rows are.
 
-.venv/bin/python scripts/bench/fit_speed.py
+.venv/bin/python -m scripts.bench.fit_speed
 
 Least squares of log(predicted / measured), every fitted point weighing the same: two constants for decoding, three for
 the time to the first token. They are copied by hand into `launch/memory/constants.py`; a test compares those with what
@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from sparkloom.judge.capacity import accuracy
+from scripts.docs import accuracy
 from sparkloom.judge.capacity.prefill import Prefill
 from sparkloom.judge.capacity.speed import Speed
 from sparkloom.launch.memory import constants

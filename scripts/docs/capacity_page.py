@@ -12,11 +12,11 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from scripts.docs import accuracy
+from scripts.docs.accuracy import Point
 from sparkloom.inputs import profile
 from sparkloom.inputs.platform import GB10
 from sparkloom.judge.beyond import impossible
-from sparkloom.judge.capacity import accuracy
-from sparkloom.judge.capacity.accuracy import Point
 from sparkloom.launch.engines import fit
 from sparkloom.launch.memory import constants
 

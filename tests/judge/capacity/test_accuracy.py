@@ -8,9 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from sparkloom.judge import speed_rows
+from scripts.docs import accuracy, speed_rows
 from sparkloom.judge.beyond import impossible
-from sparkloom.judge.capacity import accuracy
 from sparkloom.launch.memory import constants
 from tests.places import REPO
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from scripts.docs import speed_rows
 from sparkloom.inputs import profile
 from sparkloom.inputs.platform import GB10
 from sparkloom.inputs.profile import Measured, Model, Parallel
-from sparkloom.judge import speed_rows
 from sparkloom.launch.engines import fit
 from sparkloom.launch.view import ModelView
 from tests.places import DATA

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
+from scripts.docs import accuracy, speed_rows
 from sparkloom import case
 from sparkloom.base.amount import tokens
 from sparkloom.inputs.profile import Draft, Indexer
-from sparkloom.judge import speed_rows
-from sparkloom.judge.capacity import accuracy
 from sparkloom.judge.capacity.prefill import Prefill
 from sparkloom.judge.capacity.sessions import Asked, sessions
 from sparkloom.judge.capacity.speed import Speed

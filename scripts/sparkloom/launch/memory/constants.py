@@ -13,7 +13,7 @@ from sparkloom.launch.memory.figure import Figure
 _POSTS = "forum posts and logs of four DGX Sparks with SGLang 0.5.10 to 0.5.13, 2026"
 
 # `scripts/bench/fit_speed.py` finds these two, from rows that are marked for it only.
-_FITTED = "fitted by scripts/bench/fit_speed.py to the runs that judge/data marks for it"
+_FITTED = "fitted by scripts/bench/fit_speed.py to the runs that scripts/docs/speed_rows.yml marks for it"
 BANDWIDTH_SHARE = Figure(0.78, "share of 273 GB/s that decoding reaches", _FITTED)
 LAYER_S = Figure(
     72e-6, "seconds of a layer beside its bytes, whatever is on the wire: launches, small kernels", _FITTED

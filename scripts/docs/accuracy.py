@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from scripts.docs import speed_rows
 from sparkloom.inputs import inventory, profile
 from sparkloom.inputs.profile import LoadedProfile, Measured
-from sparkloom.judge import profile_status, speed_rows
+from sparkloom.judge import profile_status
 from sparkloom.judge.capacity import traffic
 from sparkloom.judge.capacity.prefill import Prefill
 from sparkloom.judge.capacity.speed import Speed

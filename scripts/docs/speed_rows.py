@@ -1,4 +1,4 @@
-"""Published speeds of one, two and four Sparks (`data/speed_rows.yml`), as launches that can be predicted.
+"""Published speeds of one, two and four Sparks (`speed_rows.yml`), as launches that can be predicted.
 
 Which of them the speed model may be fitted to is said there, by family, so that the others stay a test of it.
 """
@@ -16,7 +16,7 @@ from sparkloom.inputs import profile
 from sparkloom.inputs.profile import Measured, Model, Parallel
 from sparkloom.launch.view import ModelView
 
-FILE = Path(__file__).parent / "data" / "speed_rows.yml"
+FILE = Path(__file__).with_name("speed_rows.yml")
 
 
 @dataclass(frozen=True, slots=True)
