@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from pathlib import Path
 from types import SimpleNamespace as NS
 from typing import Any
@@ -254,3 +255,16 @@ def test_a_grid_of_one_group_switches_measures_and_reads_that_group_alone(
     options = run.Options(url="http://h:1", group="chat")
     logs = run._seams(specs.Spec(**told, group="chat"), options).logs
     assert all(words[1:3] == ["logs", "chat"] for words in logs)
+
+
+def test_what_bench_cannot_use_ends_the_run_and_is_no_crash_of_the_engine(tmp_path: Path) -> None:
+    """The real bench, which is asked for a file that is not there: as JSON, too, it says so and ends with 2."""
+    own = str(Path(sys.executable).with_name("sparkloom"))
+    seams = cell.Seams(["switch"], [own, "bench"], [], "http://127.0.0.1:9", key_file=tmp_path / "nothing")
+    told = {"name": "x", "profile": PROFILE, "axes": {"env.A": [1]}, "inventory": str(REPO / "inventories/gb10")}
+    with open(tmp_path / "lock", "w") as lock:
+        one = specs.Cell(1, "c", {"env.A": 1})
+        work = cell.Work(specs.Spec(**told), one, tmp_path, seams, lambda *_: False, lock.fileno(), forced=False)
+        (tmp_path / "c").mkdir()
+        with pytest.raises(InputError, match="nothing"):
+            work._measure()

@@ -131,7 +131,7 @@ class Work:
         except (OSError, ValueError):
             document = None
         bench_log = _text(self._folder / "bench.log")
-        if document is None and done.code == 2 and "[no-answer]" not in bench_log:
+        if done.code == 2 and "[no-answer]" not in bench_log:
             raise InputError.single("sparkloom bench", bench_log.strip()[-600:], rule="bench")
         judged = verdict.measured(document, done.code, alive=self._alive(), bounds=self._cell.bounds)
         return judged, document
