@@ -262,7 +262,7 @@ def test_what_bench_cannot_use_ends_the_run_and_is_no_crash_of_the_engine(tmp_pa
     own = str(Path(sys.executable).with_name("sparkloom"))
     seams = cell.Seams(["switch"], [own, "bench"], [], "http://127.0.0.1:9", key_file=tmp_path / "nothing")
     told = {"name": "x", "profile": PROFILE, "axes": {"env.A": [1]}, "inventory": str(REPO / "inventories/gb10")}
-    with open(tmp_path / "lock", "w") as lock:
+    with (tmp_path / "lock").open("w") as lock:
         one = specs.Cell(1, "c", {"env.A": 1})
         work = cell.Work(specs.Spec(**told), one, tmp_path, seams, lambda *_: False, lock.fileno(), forced=False)
         (tmp_path / "c").mkdir()
