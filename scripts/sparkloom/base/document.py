@@ -10,13 +10,16 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from unicodedata import category
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
 from sparkloom.base.errors import InputError, Problem, did_you_mean
+
+if TYPE_CHECKING:
+    from ruamel.yaml import YAML
 
 Loc = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
@@ -84,6 +87,16 @@ class Dumper(yaml.SafeDumper):
 def own(text: str) -> Any:
     """YAML that comes with the product, as plain data: nobody needs to be told where it is wrong."""
     return yaml.load(text, Loader=_Loader)
+
+
+def edited(*, begins: bool = False) -> YAML:
+    """A file of a person's, changed: comments, quotes and indents as they are. `begins`: with the line of dashes."""
+    from ruamel.yaml import YAML
+
+    editor = YAML()
+    editor.width, editor.preserve_quotes, editor.explicit_start = 120, True, begins
+    editor.indent(mapping=2, sequence=4, offset=2)
+    return editor
 
 
 def owns(text: str) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
-from sparkloom.base import files
+from sparkloom.base import document, files
 from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.inputs import client_keys
 from sparkloom.inputs.client_keys import LIST, OURS_ONLY, Key
@@ -33,7 +33,7 @@ def add(file: Path, key: Key) -> None:
             )
             raise source.refusal((LIST, number, "name"), message, "duplicate-key")
     entry = key.model_dump(exclude_none=True)
-    yaml = edited(begins=True)
+    yaml = document.edited(begins=True)
     content = _content(yaml, file)
     content[LIST] = content.get(LIST) or []
     content[LIST].append(CommentedMap(entry))
@@ -45,7 +45,7 @@ def revoke(file: Path, name: str) -> Key:
     _, known = client_keys.read(file)
     for number, key in enumerate(known):
         if key.name == name:
-            yaml = edited(begins=True)
+            yaml = document.edited(begins=True)
             content = _content(yaml, file)
             rest = known[:number] + known[number + 1 :]
             if rest:
@@ -75,11 +75,3 @@ def _write(yaml: YAML, file: Path, content: Any, wanted: list[Key]) -> None:
         message = "its comments stand where they cannot be kept; expected them in lines of their own, above an entry"
         raise InputError.single(str(file), message, rule="bad-comment")
     files.write(file, text, OURS_ONLY)
-
-
-def edited(*, begins: bool = False) -> YAML:
-    """A file of a person's, changed: comments, quotes and indents as they are. `begins`: with the line of dashes."""
-    yaml = YAML()
-    yaml.width, yaml.preserve_quotes, yaml.explicit_start = 120, True, begins
-    yaml.indent(mapping=2, sequence=4, offset=2)
-    return yaml

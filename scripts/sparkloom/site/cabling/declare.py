@@ -11,12 +11,11 @@ from typing import Any
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
-from sparkloom.base import files
+from sparkloom.base import document, files
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import inventory
 from sparkloom.inputs.cluster import Cluster, Fabric
 from sparkloom.inputs.inventory import DEFAULT_INVENTORY, folder_of
-from sparkloom.site import keyring
 from sparkloom.site.cabling.shape import Found, barren, usual
 
 KEPT = ".before"  # Ansible reads no such file
@@ -65,13 +64,13 @@ def lines(declared: Mapping[str, Any]) -> str:
     """`fabric` as somebody would type it."""
     styled = [{key: _styled(value) for key, value in rail.items()} for rail in declared["rails"]]
     stream = io.StringIO()
-    keyring.edited().dump({"fabric": {**declared, "rails": styled}}, stream)
+    document.edited().dump({"fabric": {**declared, "rails": styled}}, stream)
     return stream.getvalue()
 
 
 def text(found: Found, before: str) -> str:
     """The whole file; comments and keys that are not about cables are kept, and what says the same already."""
-    yaml = keyring.edited()
+    yaml = document.edited()
     content = yaml.load(before)
     said = content["fabric"]
     told = said.get("rails") or yaml.load(path_of(DEFAULT_INVENTORY).read_text())["fabric"]["rails"]
