@@ -38,7 +38,6 @@ def waker(
     packed, command = pack.program(NAME), _command(cluster.namespace)
     read = json.dumps([packed.stamp, command]).encode()
     heads = {**names.ENGINES, names.RANK: "0"}
-    place = pod_defaults.any_spark(cluster)
     made = template.objects(
         NAME,
         image=image,
@@ -63,11 +62,9 @@ def waker(
         program=packed.base64,
         groups={GROUPS: json.dumps({"groups": [asdict(group) for group in groups]}, indent=1) + "\n"},
         annotations={names.CONFIG_HASH: hashlib.sha256(read).hexdigest()[:16]},
-        priority=place["priorityClassName"],
-        affinity=place["affinity"],
-        tolerations=place["tolerations"],
         ready=server.READY,
         live=server.LIVE,
+        **pod_defaults.any_spark(cluster),
         unprivileged=pod_defaults.unprivileged(NOBODY),
         locked=pod_defaults.locked(),
     )
