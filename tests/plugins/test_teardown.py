@@ -45,7 +45,7 @@ def test_the_plan_of_one_group_has_its_own_alone(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("own", [{}, TOLD["own"]])
 def test_what_ends_and_what_is_recorded_then(monkeypatch: pytest.MonkeyPatch, own: dict[str, Any]) -> None:
     did: list[Any] = []
-    taker = NS(gone=["StatefulSet x"], multus_stays=False, dry=False)
+    taker = NS(gone=["StatefulSet x"], dry=False)
     monkeypatch.setattr(tasks, "_taker", lambda *_: taker)
     monkeypatch.setattr(tasks.teardown, "group", lambda taker, labels, also: did.append((labels, also)))
     monkeypatch.setattr(tasks.teardown, "serving", lambda taker: did.append("all"))

@@ -177,9 +177,8 @@ def test_the_page_goes_with_what_it_shows_and_another_site_keeps_its_own() -> No
 
 def test_multus_stays_where_others_use_it_or_where_it_is_not_ours() -> None:
     kube = Kube(*NETWORK, ("NetworkAttachmentDefinition", "other", "theirs", {}))
-    work = taker(kube)
-    teardown.networks(work)
-    assert work.multus_stays and "DaemonSet kube-multus-ds" in kube.names()
+    stays = teardown.networks(taker(kube))
+    assert stays and "DaemonSet kube-multus-ds" in kube.names()
     theirs = [(kind, space, name, {} if kind != "Namespace" else MINE) for kind, space, name, _ in NETWORK]
     kube = Kube(*theirs)
     teardown.networks(taker(kube))

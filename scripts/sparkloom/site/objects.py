@@ -136,7 +136,6 @@ class Taker:
     say: Callable[[str], object]
     patience: float = 300.0
     gone: list[str] = field(default_factory=list)
-    multus_stays: bool = False
 
     @classmethod
     def of(cls, reached: Client, *, dry: bool = False, say: Callable[[str], object] = print) -> Taker:

@@ -18,7 +18,7 @@ PODS = ("v1", "Pod")
 NETWORKS = ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition")
 NAMESPACE = ("v1", "Namespace")
 PRIORITY = ("scheduling.k8s.io/v1", "PriorityClass")
-WORKLOADS, REST = GONE["workloads"], GONE["rest"]
+WORKLOADS, REST = GONE["workloads"], [*GONE["rest"], *GONE["traefik"]]
 # What a namespace holds without anyone's doing.
 BORN_WITH = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"), ("Service", "kubernetes")}
 SERVING_FIRST = "stop serving first: -e teardown_serving=true"
@@ -60,8 +60,8 @@ def _is_of(one: Any, labels: Collection[str]) -> bool:
     return (one.metadata.labels or {}).get(names.PROFILE) in labels
 
 
-def networks(taker: Taker) -> None:
-    """The rails' attachments, our namespace when nobody else uses it, and Multus when it is ours."""
+def networks(taker: Taker) -> bool:
+    """The rails' attachments, our namespace when nobody else uses it, and Multus when it is ours: whether it stays."""
     pods = [*taker.found(PODS, namespace=taker.namespace), *_held(taker)]
     if pods and not taker.dry:
         raise InputError.single(
@@ -77,16 +77,15 @@ def networks(taker: Taker) -> None:
         spaces = []
     taker.delete(NAMESPACE, spaces)
     taker.wait("namespace", lambda: _names(spaces and _still(taker, NAMESPACE, taker.namespace)))
-    _multus(taker)
+    return _multus(taker)
 
 
-def _multus(taker: Taker) -> None:
+def _multus(taker: Taker) -> bool:
     """Reversed order of its making. Where attachments of others remain, all of it stays: their pods need it."""
     left = [one for one in taker.found(NETWORKS, labels="") if one.metadata.namespace != taker.namespace]
     if left:
-        taker.multus_stays = True
         taker.say(f"Multus stays: {', '.join(_names(left))} in other namespaces use it")
-        return
+        return True
     for wanted in reversed(multus.multus("unused", "/unused", "/unused")):
         kind, name = (wanted["apiVersion"], wanted["kind"]), wanted["metadata"]["name"]
         space = wanted["metadata"].get("namespace")
@@ -94,6 +93,7 @@ def _multus(taker: Taker) -> None:
     picked = selector(multus.SELECTOR)
     pods = taker.kind(PODS)
     taker.wait("Multus", lambda: _names(pods.get(namespace=multus.NAMESPACE, label_selector=picked).items))
+    return False
 
 
 def _held(taker: Taker) -> list[Any]:

@@ -82,15 +82,16 @@ def networks(context: Context) -> Data:
     return _take(context, teardown.networks)
 
 
-def _take(context: Context, take: Callable[[Taker], None]) -> Data:
+def _take(context: Context, take: Callable[[Taker], bool | None]) -> Data:
+    """`take` says whether Multus stays, where it is about networks."""
     cluster = context.cluster
     if _gone(cluster):
         message = "K3s is gone already, or never was: there is no access to a cluster of ours"
         return {"changed": False, "gone": [], "multus_stays": False, "msg": message}
     taker = _taker(context, cluster)
-    take(taker)
+    stays = bool(take(taker))
     message = ", ".join(taker.gone) or "nothing was there"
-    return {"changed": bool(taker.gone), "gone": taker.gone, "multus_stays": taker.multus_stays, "msg": message}
+    return {"changed": bool(taker.gone), "gone": taker.gone, "multus_stays": stays, "msg": message}
 
 
 def _taker(context: Context, cluster: Cluster) -> Taker:
