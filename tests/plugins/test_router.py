@@ -74,7 +74,7 @@ def test_every_group_is_routed_and_those_that_run_are_asked(site: dict[str, Any]
     told = given(site)
     assert told["changed"] and told["names"] == ["oss"] and "2 keys and 2 models" in told["msg"]
     files = site["reached"].kept
-    assert {"door.lua", "router.lua", "secret-oss.yaml", "secret-chat.yaml"} <= set(files)
+    assert {"admission.lua", "router.lua", "secret-oss.yaml", "secret-chat.yaml"} <= set(files)
     table = router.told(files["routes.yaml"])
     assert {who["name"] for who in table["keys"].values()} == {"alice", "owner"}
     assert {"oss", "chat"} <= set(table["models"])
