@@ -122,7 +122,7 @@ class World:
         patch.setattr(procs, "connections", lambda port: 2 if self._busy() else 0)
         patch.setattr(kernels.procs, "below", lambda pid: self._compilers())
         patch.setattr(life.patching, "apply", lambda *_: {})
-        patch.setattr(answers, "listens", lambda order: self._opened())
+        patch.setattr(answers, "listens", lambda address, port: self._opened())
         patch.setattr(answers, "streamed", lambda order: self._asked())
         patch.setattr(answers, "again", lambda order: self._asked())
         patch.setattr(answers, "page", lambda order: self._page())
