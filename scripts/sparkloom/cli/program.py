@@ -109,5 +109,5 @@ def _unforeseen(error: Exception) -> int:
             return 2
     from sparkloom.cli import crash
 
-    sys.stderr.write(crash.told(error, _version()))
+    sys.stderr.write(crash.report(error, _version()))
     return 70

@@ -135,7 +135,7 @@ def files(found: Iterable[Group], own: Mapping[str, str], known: Sequence[Key], 
     return {**envoy.files(listed, known, terms), **kept}
 
 
-def told(routes: str) -> dict[str, Any]:
+def table_of(routes: str) -> dict[str, Any]:
     """What the scripts read of the routes."""
     return dict(_tables(document.own(routes))[envoy.LUA])
 
@@ -172,7 +172,7 @@ def give(
     """The Secret as it should be; a router that runs goes by it when this returns. `kind`: the hash of pods that stay:
     one that is made anew may not understand these files."""
     changed = reached.put_secret(objects.NAME, dict(content), labels=objects.LABELS, dry=dry)
-    version = str(told(content[ROUTES])["version"])
+    version = str(table_of(content[ROUTES])["version"])
     runs = running(reached, kind)
     if dry or not runs:
         return Given(changed, None, version)

@@ -20,7 +20,7 @@ from sparkloom.onnode.now.labels import ENGINES, HOSTNAME, ONLY_SERVED, PART_OF,
 from sparkloom.onnode.now.picture import picture
 from sparkloom.onnode.now.seen import Seen
 from sparkloom.onnode.prometheus import samples
-from sparkloom.onnode.rank.order import STATUS_PATH
+from sparkloom.onnode.rank.plan import STATUS_PATH
 
 NAMES_ONLY = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"  # ConfigMaps hold whole programs
 RECORD, SERVED, SITE = "record.json", "served.json", "site.json"

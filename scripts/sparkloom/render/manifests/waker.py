@@ -20,8 +20,8 @@ from sparkloom.onnode.now.labels import ROUTER
 from sparkloom.onnode.waker import lease, server
 from sparkloom.onnode.waker import main as program
 from sparkloom.onnode.waker.state import GROUPS, Group
-from sparkloom.render import pack
-from sparkloom.render.manifests import access, names, pod_defaults, template
+from sparkloom.render import pack, template
+from sparkloom.render.manifests import access, names, pod_defaults
 from sparkloom.render.manifests.page import NOBODY
 from sparkloom.render.manifests.router import METRICS
 
@@ -38,9 +38,8 @@ def waker(
     packed, command = pack.program(NAME), _command(cluster.namespace)
     read = json.dumps([packed.stamp, command]).encode()
     heads = {**names.ENGINES, names.RANK: "0"}
-    place = pod_defaults.any_spark(cluster)
     made = template.objects(
-        NAME,
+        f"manifests/{NAME}",
         image=image,
         command=command,
         namespace=cluster.namespace,
@@ -63,9 +62,7 @@ def waker(
         program=packed.base64,
         groups={GROUPS: json.dumps({"groups": [asdict(group) for group in groups]}, indent=1) + "\n"},
         annotations={names.CONFIG_HASH: hashlib.sha256(read).hexdigest()[:16]},
-        priority=place["priorityClassName"],
-        affinity=place["affinity"],
-        tolerations=place["tolerations"],
+        **pod_defaults.any_spark(cluster),
         ready=server.READY,
         live=server.LIVE,
         unprivileged=pod_defaults.unprivileged(NOBODY),
