@@ -1,4 +1,4 @@
-"""The groups of a site that serves several: what each one's tasks are told, and what nobody's group left behind.
+"""The groups of a site: what each one's tasks are told, and what nobody's group left behind.
 
 Everything else of a site is asked once. What is found of a group names it.
 """
@@ -34,6 +34,11 @@ def planned(plan: FleetPlan, word: str, profile: str) -> list[Data]:
     if word:
         chosen = [one for one in chosen if word in (one.group.name, one.group.alias, one.group.label)]
     return [planning.as_dict(Member(one.group, one.state)) for one in chosen]
+
+
+def unlisted(profile: str) -> Data:
+    """That of a site without a list: its findings name no group."""
+    return {"name": "", "profile": profile, "nodes": []}
 
 
 def told(group: Mapping[str, Any]) -> Data:
