@@ -71,8 +71,8 @@ def doctor(cluster: Any, site: Made, name: str) -> set[str]:
 
 def alerted(cluster: FleetCluster, name: str) -> bool:
     """Whether the alert on groups that do not mend themselves fires, by what their ranks' supervisors expose."""
-    (rule,) = [one for one in every() if one.name == "SparkloomStaysDown"]
-    (phases,) = re.findall(r'phase=~"([a-z|]+)"', rule.expr)
+    (rule,) = [one for one in every() if one["alert"] == "SparkloomStaysDown"]
+    (phases,) = re.findall(r'phase=~"([a-z|]+)"', rule["expr"])
     there = {pod.metadata.name for pod in cluster.pods({})} - set(cluster.waiting)
     told = [one for pod, one in cluster.supervisors.items() if pod in there and pod.startswith(f"{name}-rank")]
     return any(re.fullmatch(phases, exposition.phase({"serving": False, "compiling": False, **one})) for one in told)
