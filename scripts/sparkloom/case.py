@@ -198,15 +198,9 @@ def render_group(
     policy: str = POLICY,
 ) -> Rendered:
     """As `render`, of one group of a fleet where its plan puts it, under the group's own names."""
-    from sparkloom.render import manifests
-
     planned = fleet(inventory, record, runs)
-    one = planned.one(name)
-    launch, site = one.launched(planned.cluster)
-    judged = Case(site, launch, ranked(one.findings(planned.cluster)))
-    if judged.errors and not force:
-        raise Refused(judged.errors)
-    return Rendered(judged, *manifests.build(launch, site, policy))
+    seat = planned.one(name).group
+    return render(seat.profile, planned.cluster, force=force, policy=policy, seat=seat)
 
 
 def fleet(

@@ -24,7 +24,6 @@ if TYPE_CHECKING:  # a verdict needs no plan
 
 Data = dict[str, Any]
 KNOWN = "__doctor_groups"  # under which a plan tells the machines of them
-STORES = "__model_serving_stores"  # what each machine registers of the weights
 STOPS = "playbooks/serve.yml makes the site equal to its list, and stops what is not in it"
 
 
@@ -44,7 +43,6 @@ def unlisted(profile: str) -> Data:
 def told(group: Mapping[str, Any]) -> Data:
     """The variables of role model_serving that say which group is meant."""
     return {
-        "model_serving_group": group["name"],
         "model_serving_profile": group["profile"],
         "__model_serving_at": group["nodes"],
         "__model_serving_seat": group.get("seat", {}),

@@ -87,12 +87,11 @@ def look(
     context: Context,
     part: Literal["cluster", "secrets", "objects", "ranks"],  # what is judged
     options: Options,
-    profile: str = "",  # what a site without a list serves
-    group: str = "",  # which group of the list
+    profile: str = "",  # the group's
     seat: Mapping[str, Any] = {},  # what `listed` gave for the group
 ) -> Data:
     """One group, judged beside what would be applied."""
-    args = {"profile": profile, "group": group, "seat": dict(seat), "options": dict(options)}
+    args = {"profile": profile, "seat": dict(seat), "options": dict(options)}
     return looks.look(part, looks.Asked.of(args, ansible.listed(context.vars), context.cluster))
 
 
