@@ -29,7 +29,7 @@ class NotProved(Exception):
     """In words."""
 
 
-FAILURES = (NotProved, records.Mixed, smoke.NoAnswer, InputError, ApiException, HTTPError, OSError)
+FAILURES = (NotProved, smoke.NoAnswer, InputError, ApiException, HTTPError, OSError)
 
 
 class Options(TypedDict):
