@@ -28,11 +28,6 @@ class Asked:
     group: RenderedGroup
     listed: Mapping[str, Any] | None
 
-    @classmethod
-    def of(cls, args: Data, listed: Mapping[str, Any] | None, cluster: Cluster) -> Asked:
-        policy = args["options"]["transport"]
-        return cls(cluster, RenderedGroup.of(args, cluster, policy, force=args["options"]["force"]), listed)
-
     @property
     def on_demand(self) -> set[str]:
         """Labels of the list's groups whose waker says how many pods they have."""
