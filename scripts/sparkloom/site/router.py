@@ -37,7 +37,6 @@ MOST, USUAL = 1024, 64  # requests of one engine at a time
 LOOKED = "sparkloom/keys-given"
 PATIENCE, NUDGE, LOOK, ANSWERS = 120.0, 5.0, 0.25, 5.0
 VERSION = "sparkloom_router_table_info"  # a figure with a label of that name
-GIVES = "playbooks/gateway.yml"
 
 
 def models(listed: Serving, cluster: Cluster, runs: Mapping[str, Running]) -> list[Group]:

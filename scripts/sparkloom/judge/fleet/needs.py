@@ -211,6 +211,12 @@ def free_gib(platform: Platform) -> float:
     return platform.usable_gib - float(constants.BARE_HOST_GIB.value or 0)
 
 
+def memory(platform: Platform) -> dict[str, float]:
+    """As plan and page tell it."""
+    guard = float(constants.GUARD_FLOOR_GIB.value or 0)
+    return {"usable_gib": platform.usable_gib, "free_gib": round(free_gib(platform), 2), "guard_gib": guard}
+
+
 def room_mib(platform: Platform) -> int:
     """What groups may share: all that is free, less what the memory guard keeps."""
     return max(0, floor((free_gib(platform) - float(constants.GUARD_FLOOR_GIB.value or 0)) * MIB))

@@ -13,9 +13,8 @@ from sparkloom.inputs.platform import Platform
 from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.needs import Need
 from sparkloom.launch.groups import Placed
-from sparkloom.launch.memory import constants
 from sparkloom.launch.memory.fit import Fit
-from sparkloom.launch.resolve import Launch, resolve
+from sparkloom.launch.resolve import resolve
 from sparkloom.onnode.now import bars
 
 PARTS = {
@@ -37,14 +36,12 @@ class Grouped:
     state: str
     was: tuple[str, ...]
 
-    def launched(self, cluster: Cluster) -> tuple[Launch, Cluster]:
-        """Its launch where the plan puts it, and the site as this group sees it."""
-        site = self.group.site(cluster)
-        return resolve(self.need.loaded, site, seat=self.group), site
-
     def findings(self, cluster: Cluster) -> list[Finding]:
         """Of the profile; where the list tells its engine other flags, of the launch with these."""
-        return needs.judged(*self.launched(cluster)) if self.group.told else self.need.findings
+        if not self.group.told:
+            return self.need.findings
+        site = self.group.site(cluster)
+        return needs.judged(resolve(self.need.loaded, site, seat=self.group), site)
 
     def as_dict(self, cluster: Cluster, usable: float) -> dict[str, Any]:
         loaded = self.need.loaded.profile
@@ -127,13 +124,10 @@ class FleetPlan:
         ]  # fmt: skip
         counted = bars.counted(here)
         alone = any(one["fraction"] is None for one in told if name in one["nodes"])
-        free, guard = needs.free_gib(spark), float(constants.GUARD_FLOOR_GIB.value or 0)
         left = 0.0 if alone else needs.room_mib(spark) / needs.MIB - sum(float(each["gib"]) for each in counted)
         return {
             "name": name,
-            "usable_gib": spark.usable_gib,
-            "free_gib": round(free, 2),
-            "guard_gib": guard,
+            **needs.memory(spark),
             "groups": here,
             "left_gib": round(max(0.0, left), 2),
             "gpu": bars.gpu(len(counted), alone=alone),

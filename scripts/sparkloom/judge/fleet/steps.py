@@ -53,10 +53,6 @@ class Wave:
     idle: tuple[str, ...]
     sleep: tuple[str, ...] = ()
 
-    def as_dict(self) -> dict[str, list[str]]:
-        told = {"stop": self.stop, "start": self.start, "idle": self.idle, "sleep": self.sleep}
-        return {name: list(value) for name, value in told.items()}
-
 
 def order(wanted: Sequence[Member], runs: Mapping[str, Sequence[str]]) -> list[Wave]:
     """`runs`: what has pods now, by name, and on which Sparks; what is in no list any more ends with the first wave."""

@@ -59,10 +59,10 @@ class Rollout:
         told = {one.name: as_dict(one) for one in self.members}
         waves = [
             {
-                **wave.as_dict(),
                 "stop": [names.marked(name) for name in wave.stop],
+                "start": [told[name] for name in wave.start],
+                "idle": list(wave.idle),
                 "sleep": [names.marked(name) for name in wave.sleep],
-                "start": [told[n] for n in wave.start],
             }
             for wave in self.waves
         ]
