@@ -15,7 +15,6 @@ from sparkloom.judge.capacity import traffic
 from sparkloom.launch import engines
 from sparkloom.launch.memory import constants, weights
 from sparkloom.launch.memory.attention import indexers
-from sparkloom.launch.memory.held import held
 from sparkloom.launch.memory.requirements import Requirements
 from sparkloom.launch.view import ModelView
 
@@ -66,7 +65,7 @@ class Prefill:
     @cached_property
     def _work(self) -> float:
         """Seconds of one token's matrices on the rank that has most of them."""
-        model, full = held(self.view), float(constants.BF16_FLOPS.value or 1)
+        model, full = weights.held(self.view), float(constants.BF16_FLOPS.value or 1)
         total = 0.0
         for group in weights.tensors(model, self.view.parallel):
             precision = _precision(model, group.name)

@@ -10,9 +10,9 @@ from math import floor
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.profile import FlagValue
 from sparkloom.launch.engines.vllm.dialect import DIALECT
-from sparkloom.launch.memory import constants, free
+from sparkloom.launch.memory import constants
 from sparkloom.launch.memory.figure import GIB
-from sparkloom.launch.memory.fit import Fit, Ledger, available, drafting, graphs, requests, taken, weigh
+from sparkloom.launch.memory.fit import Fit, Ledger, available, drafting, free_gib, graphs, requests, taken, weigh
 from sparkloom.launch.memory.requirements import Requirements, drafts, element, state_element
 from sparkloom.launch.view import ModelView
 
@@ -77,10 +77,8 @@ def fit(view: ModelView, needs: Requirements) -> Fit:
 
 def shared(view: ModelView) -> dict[str, FlagValue]:
     """A share of the whole machine is what its flag says, less what lies beside it: CUDA's context, its processes."""
-    needs = requirements(view)
-    return {
-        needs.fraction_flag: max(0.01, floor(free.of(view, taken(view)).least / view.platform.usable_gib * 1000) / 1000)
-    }
+    share = free_gib(view, taken(view)).least / view.platform.usable_gib
+    return {requirements(view).fraction_flag: max(0.01, floor(share * 1000) / 1000)}
 
 
 def activations(view: ModelView, needs: Requirements, ledger: Ledger) -> float:
