@@ -45,8 +45,9 @@ class Placed:
     turns: str = ""
     only: bool = False  # it has the names of a site with one profile
     told: Mapping[str, FlagValue] = field(default_factory=dict)  # flags for a share of the memory, an alias
-    where: str = ""  # its line in the list
+    where: str = ""  # its line in the list; empty where the site has none
     overrides: tuple[str, ...] = ()  # by which the profile is cut over other Sparks than it says
+    state: str = field(default="", compare=False)  # in a plan: new, stays, moves, changes, or what its start asks for
 
     @classmethod
     def of(cls, data: Mapping[str, Any] | None) -> Placed | None:

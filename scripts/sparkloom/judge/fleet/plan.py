@@ -55,9 +55,12 @@ def _held(need: Need, running: Placed) -> Held:
 
 def _packed(blank: FleetPlan, seats: Mapping[str, Seat], known: Mapping[str, Placed]) -> FleetPlan:
     worst = [_worst(need, seats[need.name].nodes, blank.sparks) for need in blank.unplaced]
-    placed = [_placed(need, seats[need.name], hold) for need, hold in zip(blank.unplaced, worst, strict=True)]
+    placed = [
+        _placed(need, seats[need.name], hold, known.get(need.name))
+        for need, hold in zip(blank.unplaced, worst, strict=True)
+    ]
     grouped = [
-        Grouped(group, need, hold.fit, *_state(need, seats[need.name], known.get(need.name)))
+        Grouped(group, need, hold.fit, known[need.name].nodes if need.name in known else ())
         for need, hold, group in zip(blank.unplaced, worst, groups.allocate(placed, known), strict=True)
     ]
     unsure = [one for one in grouped if one.fit.fits is None]
@@ -75,7 +78,7 @@ def _worst(need: Need, nodes: Sequence[str], sparks: Mapping[str, Platform]) -> 
     return min(holds, key=lambda hold: {None: 0, True: 1}.get(hold.fit.fits, -1))
 
 
-def _placed(need: Need, seat: Seat, hold: Hold) -> Placed:
+def _placed(need: Need, seat: Seat, hold: Hold, running: Placed | None) -> Placed:
     entry = need.entry
     return Placed(
         name=need.name,
@@ -90,15 +93,16 @@ def _placed(need: Need, seat: Seat, hold: Hold) -> Placed:
         told={**hold.told, **need.named()},
         where=need.where,
         overrides=need.overrides,
+        state=_state(need, seat, running),
     )
 
 
-def _state(need: Need, seat: Seat, running: Placed | None) -> tuple[str, tuple[str, ...]]:
-    """What becomes of it, and where it was."""
+def _state(need: Need, seat: Seat, running: Placed | None) -> str:
+    """What becomes of it."""
     if running is None:
-        return "new", ()
+        return "new"
     held = _held(need, running)
-    return "changes" if not held.same else "stays" if held.seat == seat else "moves", running.nodes
+    return "changes" if not held.same else "stays" if held.seat == seat else "moves"
 
 
 def _nobody_wakes(serving: Serving) -> list[Finding]:

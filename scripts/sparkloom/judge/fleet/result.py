@@ -29,13 +29,12 @@ PARTS = {
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """One group in the plan; `state`: new, stays, moves (it need not change, but must make room) or changes."""
+    """One group in the plan; its state: new, stays, moves (it need not change, but must make room) or changes."""
 
     group: Placed
     need: Need
     fit: Fit
-    state: str
-    was: tuple[str, ...]
+    was: tuple[str, ...]  # the Sparks that it has now
 
     def launched(self, cluster: Cluster) -> tuple[Launch, Cluster]:
         """Its launch where the plan puts it, and the site as this group sees it."""
@@ -55,7 +54,7 @@ class Grouped:
             "model": loaded.model.id,
             "engine": loaded.engine.name,
             "parallel": self.need.parallel.as_dict(),
-            "state": self.state,
+            "state": self.group.state,
             "was": list(self.was),
             "fits": self.fit.fits,
             "reason": self.fit.reason,
