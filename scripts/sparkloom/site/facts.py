@@ -94,7 +94,7 @@ def planned(inventory: Inventory, runs: Mapping[str, Running] | None = None) -> 
 
 
 def _nodes(cluster: Cluster) -> Iterator[dict[str, Any]]:
-    guard = float(constants.GUARD_FLOOR_GIB.value or 0)
+    guard = constants.GUARD_FLOOR_GIB.number
     sparks = needs.platforms(cluster)
     for node in cluster.nodes:
         spark = sparks[node.name]

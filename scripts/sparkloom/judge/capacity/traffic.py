@@ -41,7 +41,7 @@ def step_bytes(
     on their own; the others wake the same ones."""
     model, parallel = weights.held(view), view.parallel
     always = sum(group.bytes for group in weights.tensors(model, parallel) if group.read == "always")
-    live = float(constants.LIVE_TOKENS.value or 0) if live is None else live
+    live = constants.LIVE_TOKENS.number if live is None else live
     # Of the busiest copy; experts that all copies share see every request.
     own = requests if parallel.dp == 1 else max(1.0, requests / parallel.dp)
     context = own * state.kv_read_per_request(model, parallel, needs.kv_element, live)

@@ -61,7 +61,7 @@ def weigh(view: ModelView, ledger: Ledger, overhead: Figure | None = None) -> fl
     if doubt and not model.measured.weights_gib_per_rank:
         ledger.notes.append(f"{doubt.text}: the {'lighter' if view.hopeful else 'heavier'} of the two is counted")
         tensors *= min(1.0, doubt.ratio) if view.hopeful else max(1.0, doubt.ratio)
-    computed = tensors + float(extra.value or 0)
+    computed = tensors + extra.number
     formula = (
         f"{tensors:.2f} GiB of tensors (parameters x stored bytes, split as the engine does) + {extra.value:g} GiB"
     )
@@ -111,7 +111,7 @@ def free_gib(view: ModelView, taken: Figure, at_best: Figure | None = None) -> F
         said = f"{low:.1f} GiB free to CUDA on the idle node with least, {high:.1f} once the page cache gives back"
         said += f", less {least:g} to {most:g} for the engine's start"
         return Free(low - most, high - least, said, "measured by preflight on this site")
-    gone, less = float(taken.value or 0), float((at_best or taken).value or 0)
+    gone, less = taken.number, (at_best or taken).number
     said = f"{usable:g} - {gone:g}: {taken.formula}"
     if at_best:
         said += f"; up to {usable - less:.1f}: {at_best.formula}"
@@ -175,7 +175,7 @@ def graphs(needs: Requirements, ledger: Ledger, least: Figure | None = None) -> 
     if needs.graph_batch is None:
         return ledger.put("graphs_gib", 0.0, "no CUDA graphs")
     known = least or constants.GRAPHS_GIB
-    base, each = float(known.value or 0), float(constants.GRAPH_PER_BATCH_GIB.value or 0)
+    base, each = known.number, constants.GRAPH_PER_BATCH_GIB.number
     size = base + each * max(0, needs.graph_batch - 8)
     return ledger.put(
         "graphs_gib",

@@ -123,7 +123,7 @@ def fit(view: ModelView, needs: Requirements) -> Fit:
     headroom = _headroom(view, needs, free, tokens, pools, left - kv, ledger)
     _ceiling(needs, tokens, pools, ledger)
     full_requests(ledger, tokens, needs)
-    return _verdict(needs, free, loaded, budget - pools.gib, tokens, pools, headroom, ledger)
+    return _verdict(needs, budget - pools.gib, tokens, pools, headroom, ledger)
 
 
 def shared(view: ModelView) -> dict[str, FlagValue]:
@@ -174,7 +174,7 @@ def _pools(needs: Requirements, budget: float, per_slot: float, ledger: Ledger) 
 def _floor(view: ModelView, needs: Requirements, needed: float, free: float, ledger: Ledger) -> None:
     """The lowest fraction that starts: weights and given pools must fit under it with something left for KV."""
     if needs.slots is None and view.model.layers.mamba + view.model.layers.linear and needs.radix:
-        needed = float(ledger.memory["weights_gib_per_rank"].value or 0)
+        needed = ledger.memory["weights_gib_per_rank"].number
     lowest = needed / free
     ledger.limit(
         f"{needs.fraction_flag}_floor", round(lowest + 0.0005, 3), "(weights + state pools) / free before load"
@@ -185,7 +185,7 @@ def _headroom(
     view: ModelView, needs: Requirements, free: float, tokens: int, pools: Pools, unused: float, ledger: Ledger
 ) -> float:
     floor = constants.HOST_FLOOR_GIB
-    ledger.put("host_reserve_gib", float(floor.value or 0), f"of the headroom: {floor.formula}", floor.origin)
+    ledger.put("host_reserve_gib", floor.number, f"of the headroom: {floor.formula}", floor.origin)
     reserve = ledger.put("reserve_gib", (1 - needs.fraction) * free, "(1 - fraction) x free before load")
     spent = graphs(needs, ledger) + pools.padding_gib
     if needs.speculation and view.model.mtp:
@@ -216,17 +216,9 @@ def _ceiling(needs: Requirements, tokens: int, pools: Pools, ledger: Ledger) -> 
     ledger.limit("max_running_requests", min(asked, pools.running), formula)
 
 
-def _verdict(
-    needs: Requirements,
-    free: float,
-    loaded: float,
-    kv: float,
-    tokens: int,
-    pools: Pools,
-    headroom: float,
-    ledger: Ledger,
-) -> Fit:
-    floor = float(constants.HOST_FLOOR_GIB.value or 0)
+def _verdict(needs: Requirements, kv: float, tokens: int, pools: Pools, headroom: float, ledger: Ledger) -> Fit:
+    free, loaded = (ledger.memory[name].number for name in ("free_before_load_gib", "weights_gib_per_rank"))
+    floor = constants.HOST_FLOOR_GIB.number
     if loaded > free:
         reason = f"weights need {loaded:.1f} GiB per rank, {free:.1f} GiB are free"
         return ledger.close(False, reason, loaded - free)

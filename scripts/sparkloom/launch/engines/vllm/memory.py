@@ -67,7 +67,7 @@ def fit(view: ModelView, needs: Requirements) -> Fit:
         return ledger.close(False, reason, share - there)
     if view.dp > 1:
         ledger.notes.append(f"figures are of one copy: {view.dp} of them serve {view.dp} times as many requests")
-    floor = max(float(constants.HOST_FLOOR_GIB.value or 0), activations(view, needs, ledger))
+    floor = max(constants.HOST_FLOOR_GIB.number, activations(view, needs, ledger))
     if told := (view.whole(TOLD) or 0) / GIB:
         ledger.notes.append(f"{TOLD} says what the cache takes, whatever {needs.fraction_flag} leaves")
         if (over := told - (there - loaded - spent - floor)) > 0:
