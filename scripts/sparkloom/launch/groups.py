@@ -15,15 +15,12 @@ from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 from typing import Any
 
-from sparkloom.inputs import functions as rails_functions
 from sparkloom.inputs import group_name
 from sparkloom.inputs.cluster import Cluster, Fabric, Node
 from sparkloom.inputs.profile import FlagValue
 from sparkloom.launch import fabric, ports
 from sparkloom.launch.values import Origin, Setting
 from sparkloom.onnode.now.labels import ONLY_KEY, ONLY_SERVED
-
-functions = rails_functions.of_pods  # which a group may get, the inventory's own first
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from itertools import combinations, islice
 from typing import Any
 
 from sparkloom.base.errors import InputError
+from sparkloom.inputs import addressing
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.serving import LEAST_SHARE, Serving
 from sparkloom.judge.fleet import needs, packing
 from sparkloom.judge.fleet.needs import Need
 from sparkloom.judge.fleet.problem import Problem, Undecided, Want, by_turn
-from sparkloom.launch import groups
 
 MOST = 5  # things to choose from, on one screen
 MOST_FUNCTIONS = 16  # of a port, as fabric.vfs_per_rail
@@ -71,21 +71,23 @@ class Trials:
         """Of each of them, with that share and what else is said."""
         return {need.name: replace(needs.want(need, self.sparks, fraction), **other) for need in unit.needs}
 
+    @cached_property
+    def listed(self) -> dict[str, Want]:
+        """What is asked now, of those that this inventory can have."""
+        launched = [need for need in self.wanted if need.launch is not None]
+        return {need.name: needs.want(need, self.sparks, need.entry.fraction) for need in launched}
+
     def fits(self, changed: Mapping[str, Want | None], functions: tuple[int, ...] | None = None) -> bool:
         """The list with some of its groups otherwise, or (None) without them."""
-        if any(need.launch is None for need in self.wanted if need.name not in changed):
+        every = {**self.listed, **changed}
+        if any(need.name not in every for need in self.wanted):
             return False
-        listed = {need.name: self._as_listed(need) for need in self.wanted if need.name not in changed}
-        every = {**listed, **changed}
-        asked = [want for need in self.wanted if (want := every[need.name]) is not None]
-        given = groups.functions(self.cluster) if functions is None else functions
+        asked = tuple(want for need in self.wanted if (want := every[need.name]) is not None)
+        given = addressing.functions_of_pods(self.cluster) if functions is None else functions
         try:
-            return packing.fits(Problem(needs.spots(self.sparks), tuple(asked), given))
+            return packing.fits(Problem(needs.spots(self.sparks), asked, given))
         except Undecided:
             return False
-
-    def _as_listed(self, need: Need) -> Want:
-        return needs.want(need, self.sparks, need.entry.fraction)
 
     def least(self, unit: Unit) -> int | None:
         """The smallest share, in hundredths, in which it starts on enough Sparks; None where none is enough."""
@@ -160,8 +162,8 @@ def _functions(trials: Trials) -> Iterator[str]:
     fabric = trials.cluster.fabric
     for count in range(fabric.vfs_per_rail + 1, MOST_FUNCTIONS + 1):
         more = trials.cluster.model_copy(update={"fabric": fabric.model_copy(update={"vfs_per_rail": count})})
-        given = groups.functions(more)
-        if len(given) > len(groups.functions(trials.cluster)) and trials.fits({}, given):
+        given = addressing.functions_of_pods(more)
+        if len(given) > len(addressing.functions_of_pods(trials.cluster)) and trials.fits({}, given):
             yield f"fabric.yml: vfs_per_rail: {count}, a function of each rail for every group that shares Sparks"
             return
 

@@ -10,6 +10,7 @@ from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import Platform
+from sparkloom.judge.capacity.verdict import VERDICTS
 from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.needs import Need
 from sparkloom.launch.groups import Placed
@@ -75,10 +76,6 @@ class FleetPlan:
     advice: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
-    @property
-    def verdict(self) -> str:
-        return {True: "fits", None: "uncertain", False: "does-not-fit"}[self.fits]
-
     def one(self, name: str) -> Grouped:
         """The group of that name; refused where the plan has none, as when it does not pack."""
         known = [one.group.name for one in self.grouped]
@@ -94,7 +91,7 @@ class FleetPlan:
         return {
             "cluster": self.cluster.name,
             "fits": self.fits,
-            "verdict": self.verdict,
+            "verdict": VERDICTS[self.fits],
             "reason": self.reason,
             "advice": self.advice,
             "groups": told,
@@ -126,7 +123,7 @@ class FleetPlan:
         ]  # fmt: skip
         counted = bars.counted(here)
         alone = any(one["fraction"] is None for one in told if name in one["nodes"])
-        free, guard = needs.free_gib(spark), float(constants.GUARD_FLOOR_GIB.value or 0)
+        free, guard = needs.free_gib(spark), constants.GUARD_FLOOR_GIB.number
         left = 0.0 if alone else needs.room_mib(spark) / needs.MIB - sum(float(each["gib"]) for each in counted)
         return {
             "name": name,
@@ -140,4 +137,4 @@ class FleetPlan:
 
 
 def _sum(fit: Fit, names: Sequence[str]) -> float:
-    return sum(float(fit.memory[name].value or 0) for name in names if name in fit.memory)
+    return sum(fit.memory[name].number for name in names if name in fit.memory)

@@ -8,7 +8,7 @@ another of it starts, the others are put to sleep, and stay set up.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from sparkloom.launch.groups import Placed
 
@@ -28,8 +28,7 @@ class Wave:
     sleep: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, list[str]]:
-        told = {"stop": self.stop, "start": self.start, "idle": self.idle, "sleep": self.sleep}
-        return {name: list(value) for name, value in told.items()}
+        return {name: list(groups) for name, groups in asdict(self).items()}
 
 
 def order(wanted: Sequence[Placed], runs: Mapping[str, Sequence[str]]) -> list[Wave]:
