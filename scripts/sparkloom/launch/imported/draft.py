@@ -16,7 +16,7 @@ from sparkloom.inputs.known_models import Facts
 from sparkloom.inputs.profile import Fork
 from sparkloom.launch import engines, forks
 from sparkloom.launch.engines import base
-from sparkloom.launch.imported import command, placing, spoken
+from sparkloom.launch.imported import command, spoken
 from sparkloom.launch.imported.command import Said
 
 CONSENT = "runs_unpinned_code_of"  # in a profile's model: who may run what a publisher has there
@@ -80,9 +80,9 @@ def draft(found: Found, stem: str) -> Draft:
     said = reading.read()
     leftover += said.leftover
     model = _model(said, found, leftover)
-    parallel = placing.parallel(said, found, adapter, leftover)
+    parallel = command.parallel(said, found, adapter, leftover)
     env, foreign = _environment(start, told, forked, own.get("env") or {}, bool(kept), leftover)
-    placing.backend(said, parallel, leftover)
+    command.backend(said, parallel, leftover)
     leftover = Leftovers(_explained(left, adapter) for left in leftover)
     data: dict[str, Any] = {
         "summary": str(kept.get("summary") or found.summary or f"{model['id']} with {start.engine}, imported"),
@@ -96,7 +96,7 @@ def draft(found: Found, stem: str) -> Draft:
             data[section] = kept[section]
     if not kept:
         data["evidence"] = [_evidence(found)]
-    findings = [*said.findings, *placing.too_many(parallel, start)]
+    findings = [*said.findings, *command.too_many(parallel, start)]
     named = str(kept.get("name") or "") or f"{model['id'].lower().replace('/', '--')}--{_slug(stem)}"
     return Draft(named, {k: v for k, v in data.items() if v}, start, leftover, findings, told, found.form)
 
