@@ -124,17 +124,16 @@ def plan(profile: str, inventory: Inventory = None, *, sessions: Asked | None = 
 
 def ranking(inventory: Inventory = None, *, asked: Asked, nodes: int | None = None) -> list[dict[str, Any]]:
     """What `sparkloom profiles --fits --json` prints: profiles that nothing speaks against, the fastest first."""
-    from sparkloom.judge.capacity.ranking import Candidate
-    from sparkloom.judge.capacity.ranking import ranking as fastest_first
+    from sparkloom.judge.capacity import sessions
 
     target = cluster(inventory)
 
-    def judged(name: str) -> Candidate | None:
+    def judged(name: str) -> sessions.Candidate | None:
         case = judge(name, target)
         serious = [finding for finding in case.errors if finding.rule != "does-not-fit"]  # sessions say that themselves
         return None if serious else (case.launch.profile, case.launch.view(measured(target, case.launch)))
 
-    return fastest_first(filter(None, map(judged, profiles.names())), asked, nodes)
+    return sessions.ranking(filter(None, map(judged, profiles.names())), asked, nodes)
 
 
 def take_in(

@@ -287,14 +287,6 @@ def test_engine_files_and_an_empty_nccl_conf_are_mounted_where_they_are_read() -
     assert data[ultra["/etc/nccl.conf"]].startswith("#") and "=" not in data[ultra["/etc/nccl.conf"]]
 
 
-def test_secrets_are_references() -> None:
-    launch, where = case.launch(), case.cluster()
-    secret = EnvVar("HF_TOKEN", "canary-value", Origin("profile"), secret=("hub", "token"))
-    text = manifests.to_yaml(case.objects(with_variable(launch, secret), where))
-    assert "canary-value" not in text
-    assert "secretKeyRef:" in text
-
-
 def test_kubernetes_expands_nothing() -> None:
     variable = EnvVar("SECRET_WORD", "$(HOME) costs $5", Origin("profile"))
     assert pod.environment(variable)["value"] == "$$(HOME) costs $5"

@@ -10,6 +10,7 @@ from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import Platform
+from sparkloom.judge.capacity.verdict import VERDICTS
 from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.needs import Need
 from sparkloom.launch.groups import Placed
@@ -28,13 +29,12 @@ PARTS = {
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """One group in the plan; `state`: new, stays, moves (it need not change, but must make room) or changes."""
+    """One group in the plan; its state: new, stays, moves (it need not change, but must make room) or changes."""
 
     group: Placed
     need: Need
     fit: Fit
-    state: str
-    was: tuple[str, ...]
+    was: tuple[str, ...]  # the Sparks that it has now
 
     def findings(self, cluster: Cluster) -> list[Finding]:
         """Of the profile; where the list tells its engine other flags, of the launch with these."""
@@ -52,7 +52,7 @@ class Grouped:
             "model": loaded.model.id,
             "engine": loaded.engine.name,
             "parallel": self.need.parallel.as_dict(),
-            "state": self.state,
+            "state": self.group.state,
             "was": list(self.was),
             "fits": self.fit.fits,
             "reason": self.fit.reason,
@@ -73,10 +73,6 @@ class FleetPlan:
     advice: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
-    @property
-    def verdict(self) -> str:
-        return {True: "fits", None: "uncertain", False: "does-not-fit"}[self.fits]
-
     def one(self, name: str) -> Grouped:
         """The group of that name; refused where the plan has none, as when it does not pack."""
         known = [one.group.name for one in self.grouped]
@@ -92,7 +88,7 @@ class FleetPlan:
         return {
             "cluster": self.cluster.name,
             "fits": self.fits,
-            "verdict": self.verdict,
+            "verdict": VERDICTS[self.fits],
             "reason": self.reason,
             "advice": self.advice,
             "groups": told,
@@ -135,4 +131,4 @@ class FleetPlan:
 
 
 def _sum(fit: Fit, names: Sequence[str]) -> float:
-    return sum(float(fit.memory[name].value or 0) for name in names if name in fit.memory)
+    return sum(fit.memory[name].number for name in names if name in fit.memory)

@@ -88,7 +88,7 @@ def _environment(launch: Launch, cluster: Cluster, rank: Rank, largest: int, bac
         "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV",
     }
     return [
-        *(pod.environment(one) for one in rank.env if not one.secret and one.name not in told),
+        *(pod.environment(one) for one in rank.env if one.name not in told),
         *pod.asked_of_the_runtime(launch, cluster),
         *({"name": key, "value": value} for key, value in told.items()),
     ]

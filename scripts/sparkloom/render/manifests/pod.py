@@ -102,9 +102,6 @@ def handed_out(launch: Launch, cluster: Cluster) -> bool:
 
 
 def environment(variable: EnvVar) -> dict[str, Any]:
-    if variable.secret:
-        name, key = variable.secret
-        return {"name": variable.name, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}}
     return {"name": variable.name, "value": literal(variable.value)}
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from sparkloom.base.finding import Finding
 from sparkloom.inputs import group_name
 from sparkloom.inputs.serving import called
-from sparkloom.judge.fleet.steps import Member
 from sparkloom.render.manifests import names
 from sparkloom.site.checks import report, serving
 from sparkloom.site.client import Client
@@ -32,7 +31,7 @@ def planned(plan: FleetPlan, word: str, profile: str) -> list[Data]:
     chosen = [one for one in plan.grouped if profile in ("", one.group.profile)]
     if word:
         chosen = [one for one in chosen if word in (one.group.name, one.group.alias, one.group.label)]
-    return [planning.as_dict(Member(one.group, one.state)) for one in chosen]
+    return [planning.as_dict(one.group) for one in chosen]
 
 
 def unlisted(profile: str) -> Data:
