@@ -122,7 +122,7 @@ def constant_rows() -> str:
 def body() -> str:
     """The page without its stamp: the same for the same profiles and code."""
     points = accuracy.points()
-    micro = {name: f"{1e6 * float(figure.value or 0):.3g}" for name, figure in _TIMES.items()}
+    micro = {name: f"{1e6 * figure.number:.3g}" for name, figure in _TIMES.items()}
     return TEMPLATE.read_text(encoding="utf-8").format(
         constants=constant_rows(),
         summary=summary(points),
@@ -130,8 +130,8 @@ def body() -> str:
         share=constants.BANDWIDTH_SHARE.value,
         spread=constants.SPREAD.value,
         prefill_spread=constants.PREFILL_SPREAD.value,
-        flops=f"{float(constants.BF16_FLOPS.value or 0) / 1e12:g}",
-        attention=f"{float(constants.ATTENTION_FLOPS.value or 0) / 1e12:g}",
+        flops=f"{constants.BF16_FLOPS.number / 1e12:g}",
+        attention=f"{constants.ATTENTION_FLOPS.number / 1e12:g}",
         unpacked=constants.UNPACKED.value,
         first_tokens=first_tokens(),
         rail=GB10.rail_gb_s,

@@ -81,29 +81,19 @@ def judge(
     """Loads, resolves and judges one profile; with a seat, which a plan gave it, as that group of a fleet."""
     from sparkloom.judge import fits, flags, profile_status, rules
 
-    if seat:
-        return _seated(profile, cluster(inventory), seat)
-    loaded = profiles.load(profile, overrides=overrides)
+    loaded = profiles.load(profile, overrides=seat.overrides if seat else overrides)
     flags.require_known(loaded)
-    target = cluster(inventory)
-    launch = resolve(loaded, target, release=release)
+    target = seat.site(cluster(inventory)) if seat else cluster(inventory)
+    launch = resolve(loaded, target, release=release, seat=seat)
     sparks = measured(target, launch)
     findings = [
         *flags.check(launch),
         *rules.check(launch, sparks),
-        *fits.check(launch, target, sparks),
+        # whether a group fits beside others, its plan has judged
+        *(() if seat else fits.check(launch, target, sparks)),
         *profile_status.check(launch.profile),
     ]
     return Case(target, launch, ranked(findings))
-
-
-def _seated(profile: str, whole: Cluster, seat: Placed) -> Case:
-    """Whether it fits was judged by the plan, which knows the other groups."""
-    from sparkloom.judge.fleet import needs
-
-    site = seat.site(whole)
-    launch = resolve(profiles.load(profile, overrides=seat.overrides), site, seat=seat)
-    return Case(site, launch, ranked(needs.judged(launch, site)))
 
 
 def measured(cluster: Cluster, launch: Launch) -> Platform:
@@ -134,17 +124,16 @@ def plan(profile: str, inventory: Inventory = None, *, sessions: Asked | None = 
 
 def ranking(inventory: Inventory = None, *, asked: Asked, nodes: int | None = None) -> list[dict[str, Any]]:
     """What `sparkloom profiles --fits --json` prints: profiles that nothing speaks against, the fastest first."""
-    from sparkloom.judge.capacity.ranking import Candidate
-    from sparkloom.judge.capacity.ranking import ranking as fastest_first
+    from sparkloom.judge.capacity import sessions
 
     target = cluster(inventory)
 
-    def judged(name: str) -> Candidate | None:
+    def judged(name: str) -> sessions.Candidate | None:
         case = judge(name, target)
         serious = [finding for finding in case.errors if finding.rule != "does-not-fit"]  # sessions say that themselves
         return None if serious else (case.launch.profile, case.launch.view(measured(target, case.launch)))
 
-    return fastest_first(filter(None, map(judged, profiles.names())), asked, nodes)
+    return sessions.ranking(filter(None, map(judged, profiles.names())), asked, nodes)
 
 
 def take_in(
@@ -198,15 +187,9 @@ def render_group(
     policy: str = POLICY,
 ) -> Rendered:
     """As `render`, of one group of a fleet where its plan puts it, under the group's own names."""
-    from sparkloom.render import manifests
-
     planned = fleet(inventory, record, runs)
-    one = planned.one(name)
-    launch, site = one.launched(planned.cluster)
-    judged = Case(site, launch, ranked(one.findings(planned.cluster)))
-    if judged.errors and not force:
-        raise Refused(judged.errors)
-    return Rendered(judged, *manifests.build(launch, site, policy))
+    seat = planned.one(name).group
+    return render(seat.profile, planned.cluster, force=force, policy=policy, seat=seat)
 
 
 def fleet(

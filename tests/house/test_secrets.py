@@ -10,7 +10,7 @@ import pytest
 
 from sparkloom import case as product
 from sparkloom.onnode.rank import answers
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.render import keys
 from sparkloom.render.manifests import pod_secrets, supervision
@@ -36,9 +36,9 @@ class Cluster:
         return changed
 
 
-def told(tmp_path: Path) -> Order:
+def told(tmp_path: Path) -> GroupPlan:
     member = {"rank": 0, "node": "spark1", "address": "127.0.0.1"}
-    return Order.of({
+    return GroupPlan.of({
         "profile": "p", "engine": "sglang", "release": "0.5.12", "image": "i", "port": 30000, "members": [member],
         "run": str(tmp_path / "run"), "words": str(tmp_path / "words"),
     })  # fmt: skip

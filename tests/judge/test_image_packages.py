@@ -12,7 +12,7 @@ from sparkloom import case
 from sparkloom.judge.rules.base import LaunchView
 from sparkloom.judge.rules.computed import images
 from sparkloom.onnode.rank import modules
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.render.manifests import supervision
 
 PROFILE = "chankhavu--nemotron-cascade-2-30b-a3b-nvfp4"
@@ -50,10 +50,10 @@ def test_every_entry_has_a_pattern_a_verdict_and_a_source() -> None:
         assert all(len(entry["source"]) > 20 for entry in entries)
 
 
-def order(**changes: Any) -> Order:
+def order(**changes: Any) -> GroupPlan:
     launch = case.judge(PROFILE, overrides=[ASKED]).launch
     plan = supervision.plan(launch, "refuse") | {"patterns": json.loads(supervision.patterns(launch.engine))}
-    return Order.of({**plan, **changes})
+    return GroupPlan.of({**plan, **changes})
 
 
 def test_a_rank_looks_into_its_image_before_the_weights_are_read() -> None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from sparkloom import case
-from sparkloom.inputs import group_name, profile
+from sparkloom.inputs import addressing, group_name, profile
 from sparkloom.launch import groups
 from sparkloom.launch.groups import Placed, Running
 from sparkloom.render import keys
@@ -60,7 +60,7 @@ def test_who_came_second_keeps_its_names_when_the_first_has_gone() -> None:
 def test_groups_that_share_sparks_have_addresses_of_their_own_on_every_rail() -> None:
     cluster = site(2, vfs_per_rail=4)
     pair = ("spark1", "spark2")
-    assert groups.functions(cluster) == (0, 2, 3)
+    assert addressing.functions_of_pods(cluster) == (0, 2, 3)
     made = groups.allocate([placed(name, *pair, vf=vf) for name, vf in zip("abc", (0, 2, 3), strict=True)])
     ends = [address for group in made for rails in group.addresses(cluster).values() for address in rails.values()]
     assert len(set(ends)) == len(ends) == 3 * 2 * 2
@@ -71,12 +71,12 @@ def test_a_function_without_an_address_in_the_subnet_is_not_given() -> None:
     small = [
         rail.model_copy(update={"subnet": f"192.168.{number}.0/26"}) for number, rail in enumerate(site(2).fabric.rails)
     ]
-    assert groups.functions(site(2, vfs_per_rail=8, rails=small)) == (0, 2, 3)
+    assert addressing.functions_of_pods(site(2, vfs_per_rail=8, rails=small)) == (0, 2, 3)
 
 
 def test_a_whole_port_is_one_group_s() -> None:
-    assert groups.functions(site(2, vfs_per_rail=4, attach="pf")) == (0,)
-    assert groups.functions(site(1)) == ()
+    assert addressing.functions_of_pods(site(2, vfs_per_rail=4, attach="pf")) == (0,)
+    assert addressing.functions_of_pods(site(1)) == ()
 
 
 def test_the_functions_of_a_group_are_rendered_from_the_site_that_it_sees() -> None:

@@ -8,7 +8,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile
 from sparkloom.inputs.catalogs import releases
 from sparkloom.launch import engines, ports
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.render.manifests import supervision
 from tests.render.manifests import case
 
@@ -60,5 +60,5 @@ def test_a_clash_is_refused_by_name(name: str, change: str, words: str) -> None:
 def test_no_shipped_profile_has_a_clash_and_the_plan_names_our_ports(name: str) -> None:
     launch = case.launch(name)
     assert ports.clashes(launch.ports) == []
-    order = Order.of(supervision.plan(launch, "refuse"))
+    order = GroupPlan.of(supervision.plan(launch, "refuse"))
     assert (order.control_port, order.probe_port) == (ports.CONTROL, ports.PROBES)

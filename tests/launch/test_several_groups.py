@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from sparkloom import case
-from sparkloom.inputs import inventory
+from sparkloom.inputs import addressing, inventory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import from_vars
 from sparkloom.launch import downloads, fabric, fleet_record, groups
@@ -48,7 +48,7 @@ def plain(count: int = 4, **settings: Any) -> Cluster:
 def test_every_function_that_a_group_may_get_has_an_address_and_an_attachment() -> None:
     cluster = listed(vfs_per_rail=4)
     plan = fabric.plan(cluster)
-    assert groups.functions(cluster) == plan.of_pods() == (0, 2, 3)
+    assert addressing.functions_of_pods(cluster) == plan.of_pods() == (0, 2, 3)
     assert {e.vf for e in plan.endpoints} == {0, 1, 2, 3}
     assert len({e.address for e in plan.endpoints}) == len({e.mac for e in plan.endpoints}) == 4 * 2 * 4
     names = [item["metadata"]["name"] for item in attachments.definitions(cluster)]
@@ -92,7 +92,7 @@ def test_a_site_with_a_profile_has_what_it_had(settings: dict[str, Any]) -> None
 def test_a_function_without_an_address_for_every_spark_is_not_made_ready() -> None:
     small = [{**rail, "subnet": f"192.168.{n}.0/26"} for n, rail in enumerate(variables()["fabric"]["rails"])]
     cluster = listed(vfs_per_rail=8, rails=small)
-    assert {e.vf for e in fabric.plan(cluster).endpoints} == {0, 1, 2, 3} == {*groups.functions(cluster), 1}
+    assert {e.vf for e in fabric.plan(cluster).endpoints} == {0, 1, 2, 3} == {*addressing.functions_of_pods(cluster), 1}
 
 
 def test_what_hosts_do_among_themselves_goes_by_the_function_that_stays_with_them() -> None:

@@ -35,10 +35,10 @@ MTU = 1500  # of a veth and a bridge as they are made
 RANK = """
 import asyncio, json, socket, sys
 from sparkloom.onnode.rank import path, rails
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 
 told = json.loads(sys.stdin.readline())
-order, rank = Order.of(told["plan"]), told["rank"]
+order, rank = GroupPlan.of(told["plan"]), told["rank"]
 mine = order.member(rank)
 
 async def meets(other, bound):

@@ -74,8 +74,8 @@ def test_every_group_is_routed_and_those_that_run_are_asked(site: dict[str, Any]
     told = given(site)
     assert told["changed"] and told["names"] == ["oss"] and "2 keys and 2 models" in told["msg"]
     files = site["reached"].kept
-    assert {"door.lua", "router.lua", "secret-oss.yaml", "secret-chat.yaml"} <= set(files)
-    table = router.told(files["routes.yaml"])
+    assert {"admission.lua", "router.lua", "secret-oss.yaml", "secret-chat.yaml"} <= set(files)
+    table = router.table_of(files["routes.yaml"])
     assert {who["name"] for who in table["keys"].values()} == {"alice", "owner"}
     assert {"oss", "chat"} <= set(table["models"])
     assert "page.sparkloom.svc.cluster.local" in files["clusters.yaml"], "there is a Service of that name"
@@ -101,7 +101,7 @@ def test_a_key_that_comes_meanwhile_is_not_overwritten(site: dict[str, Any], mon
 
     monkeypatch.setattr(router, "give", slowly)
     given(site)
-    kept = router.told(site["reached"].kept[router.ROUTES])["keys"].values()
+    kept = router.table_of(site["reached"].kept[router.ROUTES])["keys"].values()
     assert {one["name"] for one in kept} == {"alice", "bob", "owner"}
 
 
@@ -115,7 +115,7 @@ def test_one_profile_with_keys_of_people_has_a_router_too(site: dict[str, Any]) 
     del site["vars"]["serve"]
     told = given(site, profile="openai--gpt-oss-120b")
     assert "2 keys and 2 models" in told["msg"], "what runs under another name is asked for by that name"
-    models = router.told(site["reached"].kept["routes.yaml"])["models"]
+    models = router.table_of(site["reached"].kept["routes.yaml"])["models"]
     assert models["oss"]["group"] == "oss" and models["openai/gpt-oss-120b"]["group"] == "openai--gpt-oss-120b"
 
 
@@ -158,6 +158,6 @@ def test_the_site_s_own_key_is_made_where_it_is_missing(site: dict[str, Any]) ->
     assert given(site, dry=True)["changed"] and not site["key"].exists()
     assert given(site)["changed"] and site["key"].stat().st_mode & 0o777 == 0o600
     (owner,) = [
-        one for one in router.told(site["reached"].kept[router.ROUTES])["keys"].items() if one[1]["name"] == "owner"
+        one for one in router.table_of(site["reached"].kept[router.ROUTES])["keys"].items() if one[1]["name"] == "owner"
     ]
     assert f"sha256:{owner[0]}" == hashed(site["key"].read_text().strip())

@@ -23,7 +23,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from sparkloom.onnode.rank import wire
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.onnode.rank.probes import LONGEST
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.onnode.rank.wire import Wire
@@ -111,7 +111,7 @@ def test_hostile_questions_to_the_code_that_reads_them(tmp_path: Path) -> None:
     chance = random.Random(SEED + 1)
     member = {"rank": 0, "node": "spark1", "address": "127.0.0.1"}
     told = {"profile": "p", "engine": "sglang", "release": "0", "image": "i", "port": 1, "members": [member]}
-    probes = Answerer(StatusLog(Order.of({**told, "run": str(tmp_path)}), 0))
+    probes = Answerer(StatusLog(GroupPlan.of({**told, "run": str(tmp_path)}), 0))
 
     worst = 0.0
     for _ in range(ALL - BY_SOCKET):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from sparkloom.onnode.rank import kernels
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 from tests.plugins.loading import module
 
 seal = module("seal")
@@ -36,7 +36,7 @@ def cache(tmp_path: Path) -> Path:
 
 def starts(cache: Path) -> str:
     """A pod's first step."""
-    return kernels.lay_out(Order.of({**PLAN, "cache": str(cache), "sealed": f"{cache}.sealed"}))
+    return kernels.lay_out(GroupPlan.of({**PLAN, "cache": str(cache), "sealed": f"{cache}.sealed"}))
 
 
 def tree(folder: Path) -> set[str]:

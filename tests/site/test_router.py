@@ -95,7 +95,7 @@ class Reached:
             self.after -= 1
             if self.after <= 0:
                 self.mounted = self.kept
-        version = router.told(self.mounted["routes.yaml"])["version"] if self.mounted else ""
+        version = router.table_of(self.mounted["routes.yaml"])["version"] if self.mounted else ""
         page = f'{self.page}sparkloom_router_table_info{{version="{version}"}} 1\n'
         return SimpleNamespace(request=lambda *words, **more: None, getresponse=lambda: Answer(page))
 
@@ -113,7 +113,7 @@ def test_keys_alone_change_and_the_site_s_own_stays(keys: Path) -> None:
     given = router.push(reached, keys, print)
     assert given and given.changed and given.seconds is not None
     assert reached.kept == files(*router.known_keys(keys)), "as the playbook would have written it"
-    table = router.told(reached.kept["routes.yaml"])["keys"]
+    table = router.table_of(reached.kept["routes.yaml"])["keys"]
     assert {who["name"] for who in table.values()} == {"alice", "bob", "owner"}
     assert {"alpha", "org/alpha"} == set(table[hashed("sk-alice").removeprefix("sha256:")]["models"])
     assert reached.nudges and {one for _, one in reached.nudges} == {router.LOOKED}

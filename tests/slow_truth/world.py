@@ -25,7 +25,7 @@ from sparkloom.launch.resolve import resolve
 from sparkloom.onnode.rank import answers, kernels, life, procs, status_log
 from sparkloom.onnode.rank.budget import RestartBudget
 from sparkloom.onnode.rank.group import Identity
-from sparkloom.onnode.rank.order import Member, Order
+from sparkloom.onnode.rank.plan import GroupPlan, Member
 from sparkloom.onnode.rank.progress import Progress
 from sparkloom.render.manifests import supervision
 from sparkloom.render.manifests.names import CONFIG_HASH, RANK
@@ -105,7 +105,7 @@ class World:
         launch = resolve(profile.load(name), inventory())
         self.wait_seconds = patience.wait_seconds(launch.profile.profile.model.measured.load_seconds)
         plan = supervision.plan(launch, "refuse")
-        order = Order.of({**plan, "patterns": yaml.safe_load(supervision.patterns(launch.engine)), "store": ""})
+        order = GroupPlan.of({**plan, "patterns": yaml.safe_load(supervision.patterns(launch.engine)), "store": ""})
         alone = (Member(0, "spark1", "127.0.0.1"),)
         self.order = replace(order, members=alone, rails=0, patches=(), cache="", run=str(folder), proc=str(folder),
                              words=str(folder / "words"))  # fmt: skip

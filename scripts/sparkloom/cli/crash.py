@@ -14,14 +14,14 @@ from sparkloom.base import files
 from sparkloom.cli.commands import PROGRAM
 
 
-def told(error: Exception, version: str) -> str:
+def report(error: Exception, version: str) -> str:
     """One line for the person; it names the file, or how to see as much where none can be written."""
     what = " ".join(f"{type(error).__name__}: {error}".split())
     try:
-        report = f"report it with {_written(error, version)}"
+        how = f"report it with {_written(error, version)}"
     except (OSError, RuntimeError):  # no home, a read-only one, a full disk
-        report = "SPARKLOOM_DEBUG=1 shows where; please report it"
-    return f"{PROGRAM}: unexpected {what}; this is a bug of ours: {report}\n"
+        how = "SPARKLOOM_DEBUG=1 shows where; please report it"
+    return f"{PROGRAM}: unexpected {what}; this is a bug of ours: {how}\n"
 
 
 def _written(error: Exception, version: str) -> Path:

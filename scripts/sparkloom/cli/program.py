@@ -97,6 +97,19 @@ def _ready() -> None:
         elif isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     streams.wrap()
+    sys.unraisablehook = _nowhere_to_go
+
+
+def _nowhere_to_go(what: sys.UnraisableHookArgs) -> None:
+    """Ctrl-C comes again where it met a callback, as an import has: Python only reports it there, and goes on."""
+    if what.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(what)
+        return
+    import signal
+    import threading
+
+    main_thread = threading.main_thread().ident or 0
+    threading.Timer(0.05, signal.pthread_kill, (main_thread, signal.SIGINT)).start()
 
 
 def _unforeseen(error: Exception) -> int:
@@ -109,5 +122,5 @@ def _unforeseen(error: Exception) -> int:
             return 2
     from sparkloom.cli import crash
 
-    sys.stderr.write(crash.told(error, _version()))
+    sys.stderr.write(crash.report(error, _version()))
     return 70

@@ -12,6 +12,7 @@ from sparkloom.onnode.now import bars
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 CELLS, FEWEST = 32, 12  # of a bar
 SHADES = ("blue", "cyan", "magenta", "yellow", "green", "red")
@@ -58,26 +59,31 @@ def _headline(terminal: Console, data: dict[str, Any]) -> None:
 
 
 def _sparks(terminal: Console, data: dict[str, Any]) -> None:
-    from rich.text import Text
-
     signs = letters(data["groups"])
     widest = max(len(node["name"]) for node in data["nodes"])
     room = (window(terminal) or 120) - widest - 46
     cells = max(FEWEST, min(CELLS, room))
     paragraph(terminal, LEGEND, style="dim")
     for node in data["nodes"]:
-        drawn = Text.assemble(*((sign * count, style) for sign, count, style in bar(node, signs, cells)))
-        used = sum(float(each["gib"]) for each in bars.counted(node["groups"]))
-        ranks = " ".join(_ranks(node["groups"], signs))
-        told = f"{used:5.1f} of {node['usable_gib']:g} GiB  {ranks}" if node["groups"] else "free"
-        told += f", {node['left_gib']:.1f} left" if node["groups"] and node["left_gib"] else ""
-        paragraph(terminal, Text.assemble(f"  {node['name']:<{widest}}  ", drawn, f"  {told}"))
+        left = f", {node['left_gib']:.1f} left" if node["groups"] and node["left_gib"] else ""
+        paragraph(terminal, spark(node, signs, widest, cells) + left)
+
+
+def spark(node: dict[str, Any], signs: dict[str, tuple[str, str]], widest: int, cells: int) -> Text:
+    """Its memory as a bar, and how much of it whose ranks take."""
+    from rich.text import Text
+
+    drawn = [(sign * count, style) for sign, count, style in bar(node, signs, cells)]
+    used = sum(float(each["gib"] or 0) for each in bars.counted(node["groups"]))
+    ranks = " ".join(_ranks(node["groups"], signs))
+    told = f"{used:5.1f} of {node['usable_gib']:g} GiB  {ranks}" if node["groups"] else "free"
+    return Text.assemble(f"  {node['name']:<{widest}}  ", *drawn, f"  {told}")
 
 
 def _ranks(here: list[dict[str, Any]], signs: dict[str, tuple[str, str]]) -> Iterator[str]:
     """Letter and rank; those that take turns behind one another, as A0/B0."""
     for first in bars.counted(here):
-        turn = first["turns"] or ""
+        turn = first.get("turns") or ""
         mates = [one for one in here if (one["turns"] == turn if turn else one is first)]
         yield "/".join(f"{signs[one['group']][0]}{one['rank']}" for one in mates)
 

@@ -108,18 +108,11 @@ def bars(terminal: Console, shown: Shown) -> list[Text]:
     signs = show_fleet.letters(shown["groups"])
     widest = max((len(node["name"]) for node in shown["nodes"]), default=0)
     cells = max(show_fleet.FEWEST, min(CELLS, terminal.width - widest - 34))
-    return [_node(node, signs, widest, cells) for node in shown["nodes"]]
+    return [show_fleet.spark(node, signs, widest, cells).append(*_wrong(node)) for node in shown["nodes"]]
 
 
-def _node(node: Shown, signs: dict[str, tuple[str, str]], widest: int, cells: int) -> Text:
-    from rich.text import Text
-
-    bar = [(sign * count, style) for sign, count, style in show_fleet.bar(node, signs, cells)]
-    used = sum(each["gib"] or 0 for each in node["groups"])
-    ranks = " ".join(f"{signs[each['group']][0]}{each['rank']}" for each in node["groups"])
-    told = f"{used:5.1f} of {node['usable_gib']:g} GiB  {ranks}" if node["groups"] else "free"
-    wrong = "" if node["ready"] else "  not Ready" if node["there"] else "  not in the cluster"
-    return Text.assemble(f"  {node['name']:<{widest}}  ", *bar, f"  {told}", (wrong, COLOURS["error"]))
+def _wrong(node: Shown) -> tuple[str, str]:
+    return "" if node["ready"] else "  not Ready" if node["there"] else "  not in the cluster", COLOURS["error"]
 
 
 def _group(one: Shown, signs: dict[str, tuple[str, str]]) -> list[Text]:

@@ -14,9 +14,7 @@ from typing import Any
 from sparkloom.base.document import Fault, Loc
 from sparkloom.base.errors import did_you_mean
 from sparkloom.inputs import ring
-from sparkloom.inputs.cluster import QUARTER, Cluster, Fabric, Port
-
-__all__ = ["Fault", "address", "block", "faults", "kubernetes_networks", "predicted", "vfs_in_use"]
+from sparkloom.inputs.cluster import QUARTER, Cluster, Fabric, Port, Rail
 
 K3S_NETWORKS = {"pod_cidr": "10.42.0.0/16", "service_cidr": "10.43.0.0/16"}  # what K3s takes when told nothing
 LONGEST_INTERFACE = 15  # IFNAMSIZ less the closing zero
@@ -34,6 +32,42 @@ def vfs_in_use(fabric: Fabric) -> tuple[int, ...]:
 
 def address(fabric: Fabric, network: IPv4Network, index: int, vf: int, width: int) -> int:
     return int(network.network_address) + fabric.first_host + index - 1 + width * vf
+
+
+def functions_of_pods(cluster: Cluster) -> tuple[int, ...]:
+    """Functions of the rails that serving pods may get, the inventory's `serving_vf` first; none without rails.
+
+    A whole port is one thing: where a half has no functions, one group of several Sparks can be on each of them.
+    """
+    rails = cluster.fabric
+    if not rails.rails:
+        return ()
+    if any(rails.whole(rail) for rail in rails.rails):
+        return (rails.serving_vf,)
+    others = [vf for vf in range(rails.vfs_per_rail) if vf not in (rails.serving_vf, rails.check_vf)]
+    return (rails.serving_vf, *(vf for vf in others if _has_room(cluster, vf)))
+
+
+def _has_room(cluster: Cluster, vf: int) -> bool:
+    """Whether every rail's subnet has an address for that function of every Spark."""
+    highest = max(node.fabric_index for node in cluster.nodes)
+    width = block(highest)
+    networks = [IPv4Network(cluster.fabric.split(rail)[0].subnet) for rail in cluster.fabric.rails]
+    return all(
+        address(cluster.fabric, network, highest, vf, width) < int(network.broadcast_address) for network in networks
+    )
+
+
+def functions_in_use(cluster: Cluster, rail: Rail) -> tuple[int, ...]:
+    """What each Spark has an address for on that rail. A whole port has one place, that of the serving function.
+
+    A site with one profile has two in use. A site with a list has every one that a group may get, whether one has it
+    yet or not: a group that comes later changes nothing on a rail that carries an engine.
+    """
+    if cluster.fabric.whole(rail):
+        return (cluster.fabric.serving_vf,)
+    more = functions_of_pods(cluster) if cluster.several else ()
+    return tuple(sorted({*vfs_in_use(cluster.fabric), *more}))
 
 
 def predicted(pf: str) -> tuple[int, int, int, int] | None:

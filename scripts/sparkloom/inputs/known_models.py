@@ -14,7 +14,7 @@ from typing import Any
 from sparkloom.inputs import precision
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.checkpoint import as_model, reading
-from sparkloom.inputs.checkpoint.folder import Folder
+from sparkloom.inputs.checkpoint.sources import Folder
 
 _NVIDIA = re.compile(r"^nvidia-")
 BY_NAME = "precision and size are by the name alone, not this checkpoint's own"

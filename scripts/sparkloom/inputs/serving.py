@@ -158,19 +158,20 @@ def read(inventory: str | Path | Mapping[str, Any] | None, cluster: Cluster) -> 
 
 def load(folder: str | Path | None, cluster: Cluster) -> Serving:
     """Of an inventory folder; the shipped example's when none is given."""
-    path = inventory.folder_of(folder) if folder else inventory.DEFAULT_INVENTORY
-    listed = of_document(document.load(_file(path)), cluster)
-    said = [document.load(file).data for file in sorted(_file(path).parent.glob("*.yml"))] if listed.demanded else []
+    file = _of_folder(folder)
+    listed = of_document(document.load(file), cluster)
+    said = [document.load(other).data for other in sorted(file.parent.glob("*.yml"))] if listed.demanded else []
     return replace(listed, reached=all(data.get(GATEWAY, True) is not False for data in said))
 
 
-def has_list(folder: str | Path) -> bool:
-    """Whether an inventory folder speaks of several groups."""
-    return "serve" in document.load(_file(inventory.folder_of(folder))).data
+def has_list(of: str | Path | Mapping[str, Any] | None) -> bool:
+    """Whether an inventory speaks of several groups."""
+    return "serve" in (of if isinstance(of, Mapping) else document.load(_of_folder(of)).data)
 
 
-def _file(folder: Path) -> Path:
-    return folder / "group_vars" / "all" / "cluster.yml"
+def _of_folder(folder: str | Path | None) -> Path:
+    path = inventory.folder_of(folder) if folder else inventory.DEFAULT_INVENTORY
+    return path / "group_vars" / "all" / "cluster.yml"
 
 
 def from_vars(variables: Mapping[str, Any], cluster: Cluster) -> Serving:

@@ -59,7 +59,7 @@ def _ran(launch: Launch) -> str:
 def _guarded(launch: Launch, fit: Fit) -> Iterator[Finding]:
     """What starts may still be stopped: the guard on each node knows only what is available there."""
     headroom = fit.memory.get("headroom_gib")
-    planned, floor = float(headroom.value or 0) if headroom else 0.0, float(constants.GUARD_FLOOR_GIB.value or 0)
+    planned, floor = headroom.number if headroom else 0.0, constants.GUARD_FLOOR_GIB.number
     if fit.fits is False or headroom is None or planned >= floor:
         return
     flag = engines.get(launch.engine).called.get("memory", "parallel")
@@ -74,7 +74,7 @@ def _guarded(launch: Launch, fit: Fit) -> Iterator[Finding]:
 
 def _with_all(view: ModelView) -> Fit:
     """On a site whose idle nodes have as much free as any that was seen."""
-    most = view.platform.usable_gib - float(constants.BEST_SEEN_GIB.value or 0)
+    most = view.platform.usable_gib - constants.BEST_SEEN_GIB.number
     return engines.fit(replace(view, platform=replace(view.platform, measured_free_gib=(most, most))))
 
 

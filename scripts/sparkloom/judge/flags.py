@@ -6,17 +6,17 @@ One that this release lacks, or a value that it refuses, is a finding: the profi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from difflib import SequenceMatcher
 from functools import lru_cache
 
-from sparkloom.base.errors import InputError, Problem
+from sparkloom.base.errors import InputError, Problem, did_you_mean
 from sparkloom.base.finding import Finding, Severity
 from sparkloom.inputs.catalogs import argv as command_line
 from sparkloom.inputs.catalogs import environment, releases
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.catalogs.dialect import FlagError, FlagProblem
 from sparkloom.inputs.profile import Fork, LoadedSketch
-from sparkloom.judge import near_misses
 from sparkloom.launch import engines, forks, ranges
 from sparkloom.launch.resolve import Launch, LaunchSketch
 from sparkloom.launch.values import Setting
@@ -33,6 +33,14 @@ OF_A_FORK = "fork-unchecked"
 FORK = "nothing, if the image is that fork's; else take engine.fork out, and its flags"
 IGNORED = "remove it, or write the name that this release reads"  # of an environment variable
 SEVERITIES: dict[str, Severity] = {"deprecated": "warning", "abbreviated": "warning"}
+CLOSE = 0.78  # of two names' letters
+PARALLEL = {
+    "tp": ("tp", "tp_size", "tensor_parallel", "tensor_parallel_size"),
+    "pp": ("pp", "pp_size", "pipeline_parallel", "pipeline_parallel_size"),
+    "dp": ("dp", "data_parallel"),
+    "ep": ("ep", "ep_size", "expert_parallel", "expert_parallel_size"),
+    "nodes": ("nnodes", "num_nodes", "nodes"),
+}
 
 
 def require_known(loaded: LoadedSketch) -> None:
@@ -156,9 +164,45 @@ def _unknown(loaded: LoadedSketch, catalog: Catalog, key: str) -> Problem | None
     known = _every_name(catalog.engine)
     if key in known:
         return None
-    hint = near_misses.hint(catalog.engine, key, known)
+    hint = _meant(catalog.engine, key, known)
     message = f"unknown key 'launch.{key}': no release of {catalog.engine} has such a flag{hint}"
     return loaded.document.problem(("launch", key), message, "unknown-flag")
+
+
+def _meant(engine: str, key: str, known: Collection[str]) -> str:
+    """`; write ...`, `; did you mean ...?`, or nothing: an engine's own name for the thing comes first."""
+    plain = key.replace("-", "_").strip("_")
+    if plain in known:
+        return f"; write '{plain}'"
+    for part, spellings in PARALLEL.items():
+        if plain in spellings:
+            return f"; write launch.parallel.{part}"
+    meant = _same_thing(engine, plain)
+    if meant and meant[0] == engine:
+        return f"; did you mean '{meant[2]}'?"
+    if meant:
+        return f"; {meant[0]} calls it '{meant[1]}', {engine} '{meant[2]}'"
+    return did_you_mean(key, known)
+
+
+def _same_thing(engine: str, key: str) -> tuple[str, str, str] | None:
+    """Whose name the key is nearest to, that name, and this engine's own name for the thing."""
+    own = engines.get(engine).called
+    candidates = [
+        (_likeness(key, name), asked == engine, asked, name, own[thing])
+        for asked in engines.names()
+        for thing, name in engines.get(asked).called.items()
+        if thing in own
+    ]
+    best = max(candidates, default=None)
+    return (best[2], best[3], best[4]) if best and best[0] >= CLOSE else None
+
+
+def _likeness(key: str, name: str) -> float:
+    """Letters in common; a key of two words and more that a name begins with counts as that name."""
+    if "_" in key and name.startswith(f"{key}_"):
+        return 0.99
+    return SequenceMatcher(None, key, name).ratio()
 
 
 @lru_cache

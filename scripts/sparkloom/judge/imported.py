@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from sparkloom.base.errors import InputError
 from sparkloom.base.finding import Finding, ranked
 from sparkloom.inputs import importers, known_models
 from sparkloom.inputs import profile as profiles
+from sparkloom.inputs.catalogs import argv
+from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.cluster import Cluster, Node
 from sparkloom.inputs.importers import Found, short
 from sparkloom.inputs.known_models import Facts
@@ -19,10 +22,11 @@ from sparkloom.inputs.profile import LoadedSketch
 from sparkloom.judge import fits, flags, rules
 from sparkloom.judge.capacity.verdict import plan as planned
 from sparkloom.launch import engines
-from sparkloom.launch.imported import alike, readings, spoken
+from sparkloom.launch.imported import spoken
+from sparkloom.launch.imported.command import MOST
 from sparkloom.launch.imported.draft import Draft, draft
-from sparkloom.launch.imported.placing import MOST
 from sparkloom.launch.resolve import Launch, LaunchSketch, resolve
+from sparkloom.launch.values import Origin, Setting
 
 REFUSED = "change the drafted profile there"
 NO_FACTS = "unknown: no facts of the model here"
@@ -131,7 +135,8 @@ def judge(taken: Taken, cluster: Cluster, platform: Platform = GB10) -> Verdict:
         verdict.reason = "it cannot be launched as it stands"
         return verdict
     verdict.findings += [*flags.check(launch), *rules.check(launch, platform), *_files(launch)]
-    verdict.command = _command(drafted, launch)
+    if drafted.spoken and drafted.spoken.catalog:
+        verdict.command = _compared(drafted.spoken.catalog, drafted.start.words, launch)
     if isinstance(launch, Launch) and taken.facts:
         verdict.findings += fits.check(launch, cluster, platform)
         verdict.plan = planned(launch, cluster, platform).as_dict()
@@ -179,15 +184,62 @@ def _unknown(taken: Taken) -> Iterator[tuple[str, str]]:
         flag = "--" + key.replace("_", "-")
         value = draft.data["launch"].get(key)
         what = "value" if told.catalog and told.catalog.flag(key) else "flag"
-        written = flag if value in (True, None) else f"{flag} {short(readings.text(value))}"
+        written = flag if value in (True, None) else f"{flag} {short(argv.as_word(value))}"
         yield written, f"no such {what} in {release}; kept as its author's word"
     for name in fork.get("env", ()):
         yield f"env {name}", f"no variable of {release}; kept as its author's word"
 
 
-def _command(draft: Draft, launch: LaunchSketch) -> dict[str, Any]:
-    told = draft.spoken
-    return alike.compared(told.catalog, draft.start.words, launch) if told and told.catalog else {}
+def _compared(catalog: Catalog, source: Sequence[str], launch: LaunchSketch) -> dict[str, Any]:
+    """What rank 0 is told beside the source's words, what it is told otherwise, and what of them it is not told."""
+    ours = _oldest(launch.engine, _table(catalog, argv.without_entry(catalog, launch.ranks[0].argv)))
+    theirs = _oldest(launch.engine, _table(catalog, source))
+    why = {setting.name: setting.origin.why for setting in (*launch.settings, *launch.ranks[0].settings)}
+    return {
+        "added": {name: why.get(name.lstrip("-").replace("-", "_"), "") for name in ours if name not in theirs},
+        "changed": {name: [theirs[name], ours[name]] for name in theirs if name in ours and theirs[name] != ours[name]},
+        "left_out": {name: value for name, value in theirs.items() if name not in ours},
+    }
+
+
+def _oldest(engine: str, table: dict[str, str]) -> dict[str, str]:
+    """Under the engine's oldest names: a release's own spelling of a flag is no difference."""
+    told = engines.get(engine)
+    renamed: dict[str, str] = {}
+    for name, value in table.items():
+        key = name.lstrip("-").replace("-", "_")
+        for oldest, meant in told.canonical([Setting(key, value, Origin(""))]).items():
+            if name == "model" or oldest == key:
+                renamed[name] = value
+            else:
+                renamed["--" + oldest.replace("_", "-")] = "true" if meant is True else str(meant)
+    return renamed
+
+
+def _table(catalog: Catalog, words: Sequence[str]) -> dict[str, str]:
+    """A command line as a table: each flag's own name, and its value as the release reads it."""
+    table: dict[str, str] = {}
+    for part in argv.parts(catalog, words):
+        if isinstance(part, argv.Stray):
+            name, equals, attached = part.words[0].partition("=")
+            if part.seat:
+                table["model"] = part.words[0]
+            elif name.startswith("-"):
+                table[name.replace("_", "-")] = attached if equals else " ".join(part.words[1:])
+            continue
+        off = part.spelled in part.flag.off
+        values = [_read(part, value, catalog) for value in part.values]
+        table[part.flag.name] = ("false" if off else " ".join(values)) if part.flag.takes_value or off else "true"
+    return table
+
+
+def _read(use: argv.Use, text: str, catalog: Catalog) -> str:
+    """One value under its one spelling: `0.80` is 0.8, and JSON has its keys in order."""
+    try:
+        value = use.flag.convert(text, catalog.dialect)
+    except ValueError:
+        return text
+    return json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else str(value)
 
 
 def _files(launch: LaunchSketch) -> list[Finding]:

@@ -83,7 +83,6 @@ def listing() -> list[dict[str, Any]]:
 def entry(loaded: LoadedProfile) -> dict[str, Any]:
     profile, best = loaded.profile, best_evidence(loaded.profile)
     numbers = best.numbers if best else None
-    parallel = profile.launch.parallel
     return {
         "name": loaded.name,
         "summary": profile.summary,
@@ -92,11 +91,7 @@ def entry(loaded: LoadedProfile) -> dict[str, Any]:
         "release": profile.engine.release,
         "image": profile.engine.image,
         "fork": profile.engine.fork.name if profile.engine.fork else None,
-        "nodes": parallel.nodes,
-        "tp": parallel.tp,
-        "ep": parallel.ep,
-        "pp": parallel.pp,
-        "dp": parallel.dp,
+        **profile.launch.parallel.model_dump(),
         "status": best.status if best else "unvalidated",
         "n1": numbers.n1 if numbers else None,
         "n4": numbers.n4 if numbers else None,

@@ -14,7 +14,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from sparkloom.base.errors import InputError, did_you_mean
-from sparkloom.inputs import addressing, functions
+from sparkloom.inputs import addressing
 from sparkloom.inputs.cluster import Cluster, Fabric, Node, Rail, Segment
 
 # What NVIDIA's and most switches' guides use for RoCE: DSCP 26 in the packets leads to priority 3, which is paused.
@@ -112,7 +112,7 @@ def plan(cluster: Cluster) -> Plan:
             _endpoint(cluster, node, rail, vf, mac(site, numbers[rail.name], vf, node.fabric_index))
             for node in cluster.nodes
             for rail in fabric.rails_of(node.name)
-            for vf in functions.in_use(cluster, rail)
+            for vf in addressing.functions_in_use(cluster, rail)
         ),
         attachments=attachments(cluster),
         nodes=tuple(node.name for node in cluster.nodes),
@@ -136,7 +136,7 @@ def attachments(cluster: Cluster) -> tuple[Attachment, ...]:
             fabric.private,
         )
         for rail in fabric.segments
-        for vf in functions.in_use(cluster, rail)
+        for vf in addressing.functions_in_use(cluster, rail)
         for node in {rail.at(node.name).pf: node.name for node in cluster.nodes if rail.joins(node.name)}.values()
     )
 

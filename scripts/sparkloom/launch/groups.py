@@ -15,15 +15,12 @@ from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 from typing import Any
 
-from sparkloom.inputs import functions as rails_functions
 from sparkloom.inputs import group_name
 from sparkloom.inputs.cluster import Cluster, Fabric, Node
 from sparkloom.inputs.profile import FlagValue
 from sparkloom.launch import fabric, ports
 from sparkloom.launch.values import Origin, Setting
 from sparkloom.onnode.now.labels import ONLY_KEY, ONLY_SERVED
-
-functions = rails_functions.of_pods  # which a group may get, the inventory's own first
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +42,9 @@ class Placed:
     turns: str = ""
     only: bool = False  # it has the names of a site with one profile
     told: Mapping[str, FlagValue] = field(default_factory=dict)  # flags for a share of the memory, an alias
-    where: str = ""  # its line in the list
+    where: str = ""  # its line in the list; empty where the site has none
     overrides: tuple[str, ...] = ()  # by which the profile is cut over other Sparks than it says
+    state: str = field(default="", compare=False)  # in a plan: new, stays, moves, changes, or what its start asks for
 
     @classmethod
     def of(cls, data: Mapping[str, Any] | None) -> Placed | None:

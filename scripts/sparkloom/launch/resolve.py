@@ -6,17 +6,20 @@ profile first, then what follows from the topology, then what this platform and 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, overload
 
-from sparkloom.base.errors import InputError
-from sparkloom.inputs import families, lock_file
+from sparkloom.base.errors import InputError, Problem
+from sparkloom.inputs import families, image_recipes, lock_file
 from sparkloom.inputs.catalogs import releases
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.image_recipes import LoadedRecipe
 from sparkloom.inputs.platform import GB10, Platform
 from sparkloom.inputs.profile import LoadedProfile, LoadedSketch
-from sparkloom.launch import engines, fabric, forks, patience, pins, ports, reading, recipes
+from sparkloom.launch import engines, fabric, forks, patience, pins, ports, reading
 from sparkloom.launch.engines import base
 from sparkloom.launch.groups import Placed
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
@@ -76,7 +79,7 @@ class LaunchSketch:
 
     def _told(self, platform: Platform) -> dict[str, Any]:
         """What a view has of any launch."""
-        profile, recipe = self.profile.profile, recipes.of(self.profile)
+        profile, recipe = self.profile.profile, image_recipe(self.profile)
         return {
             "engine": self.engine,
             "release": self.release,
@@ -131,7 +134,7 @@ def resolve(
     spoken = _release(loaded, release)
     loaded = reading.typed(loaded, spoken)
     _may_be_many(loaded, engine)
-    recipes.of(loaded)  # refuses one that is not there
+    image_recipe(loaded)  # refuses one that is not there
     topology = place(loaded, cluster, seat)
     catalog = engines.catalog(engine.name, spoken) if releases.known(engine.name) else None
     derived = [*engine.derived(loaded, topology), *patience.settings(engine, catalog)]
@@ -225,6 +228,31 @@ def place(loaded: LoadedSketch, cluster: Cluster, seat: Placed | None = None) ->
 def image_reference(loaded: LoadedSketch) -> str:
     engine = loaded.profile.engine
     return f"{engine.image}@{engine.digest}" if engine.digest else engine.image
+
+
+def image_recipe(loaded: LoadedSketch) -> LoadedRecipe | None:
+    """By which the profile's image is built; None where that is somebody else's. A name without a recipe is refused
+    where the profile says it.
+    """
+    name = loaded.profile.engine.recipe
+    if name is None:
+        return None
+    try:
+        return _recipe(name, os.environ.get(image_recipes.OWN, ""))
+    except InputError as error:
+        problems = [
+            Problem(*loaded.document.position(("engine", "recipe")), problem.message, problem.rule)
+            if problem.rule == "missing-file"
+            else problem
+            for problem in error.problems
+        ]
+        raise InputError(problems) from None
+
+
+@lru_cache(maxsize=64)
+def _recipe(name: str, own: str) -> LoadedRecipe:
+    """Once: a search asks for the same launch thousands of times."""
+    return image_recipes.load(name)
 
 
 def _from_profile(loaded: LoadedSketch) -> list[Setting]:

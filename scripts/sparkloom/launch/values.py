@@ -29,12 +29,9 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class EnvVar:
-    """One environment variable: a literal, or a reference to a key of a Secret."""
-
     name: str
     value: str
     origin: Origin
-    secret: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

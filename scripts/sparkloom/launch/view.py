@@ -66,9 +66,8 @@ class LaunchView:
         measured = replace(self, flags={**self.flags, **flags}, env={**self.env, **env})
         return measured.split(Parallel.model_validate(parallel)) if isinstance(parallel, dict) else measured
 
-    def flag(self, name: str, default: FlagValue = None) -> FlagValue:
-        value = self.flags.get(name)
-        return default if value is None else value
+    def flag(self, name: str) -> FlagValue:
+        return self.flags.get(name)
 
     def on(self, name: str) -> bool:
         return self.flags.get(name) is True

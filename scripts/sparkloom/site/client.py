@@ -86,12 +86,7 @@ class Client:
 
     def engine_sets(self) -> list[Any]:
         """The StatefulSets of all ranks, whether they have their pods or not."""
-        from kubernetes import client
-
-        listed = client.AppsV1Api(self.core.api_client).list_namespaced_stateful_set(
-            self.namespace, label_selector=selector(ENGINES)
-        )
-        return sorted(listed.items, key=lambda one: str(one.metadata.name))
+        return seen.sets(self, self.namespace, ENGINES)
 
     def workload(self, kind: str, name: str) -> Any:
         """A Deployment or a DaemonSet; None where there is none of that name."""
@@ -109,10 +104,7 @@ class Client:
         return [message for at, message in sorted(seen, key=lambda entry: str(entry[0])) if at and at >= since]
 
     def warnings(self) -> dict[str, str]:
-        """The last warning about each object of the namespace, by its name."""
-        events = self.core.list_namespaced_event(self.namespace, field_selector="type=Warning").items
-        seen = sorted(events, key=lambda event: str(event.last_timestamp or event.event_time or ""))
-        return {str(event.involved_object.name): str(event.message) for event in seen}
+        return seen.warnings(self, self.namespace)
 
     def records(self) -> list[dict[str, Any]]:
         """What was applied, as each profile's own record in the cluster tells it."""

@@ -6,7 +6,7 @@ The page's server reads it from the cluster, where playbooks/gateway.yml writes 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.result import FleetPlan, Grouped
 from sparkloom.launch import engines, fleet_record
 from sparkloom.launch.groups import Running
-from sparkloom.launch.memory import constants
 
 NUMBERS = ("n1", "n4", "n8")
 LEVEL = ("concurrency", "ok", "requests", "decode_tok_s", "sum_tok_s", "wall_tok_s", "accept_length")
@@ -46,12 +45,16 @@ class Planned:
     def facts(self) -> dict[str, Any]:
         """As onnode/now takes it; the same again while nothing changes. Groups without a place are told, too."""
         cluster, folder = self.cluster, repository.kept(self.cluster.name)
+        sparks = needs.platforms(cluster)
         placed = {one["name"]: one for one in (self.plan.as_dict()["groups"] if self.plan else ())}
         return {
             "site": cluster.name,
             "listed": self.listed,
             "problem": self.problem,
-            "nodes": list(_nodes(cluster)),
+            "nodes": [
+                {"name": node.name, "kubernetes_node": node.kubernetes_node, **needs.memory(sparks[node.name])}
+                for node in cluster.nodes
+            ],
             "groups": [
                 _group(entry, self.one(entry.called), placed.get(entry.called, {}), folder)
                 for entry in (self.listing.entries if self.listing else ())
@@ -75,36 +78,19 @@ def planned(inventory: Inventory, runs: Mapping[str, Running] | None = None) -> 
     cluster = case.cluster(inventory)
     if isinstance(inventory, Cluster):
         return Planned(cluster)
-    if isinstance(inventory, Mapping):
-        listed = "serve" in inventory
-    else:
-        listed = inventory is not None and serving.has_list(inventory)
     try:
         listing = serving.read(inventory, cluster)
     except InputError as error:
+        listed = serving.has_list(inventory)
         return Planned(cluster, listed, problem=f"which groups there should be is not known: {error.problems[0]}")
     known = fleet_record.read(fleet_record.path(cluster.name)) if runs is None else runs
     try:
         plan = fleet.plan(listing, cluster, known)
     except InputError as error:
-        return Planned(cluster, listed, listing, problem=f"the list cannot be had: {error.problems[0]}")
-    what = "the list does not pack" if listed else "the profile does not fit this site"
+        return Planned(cluster, listing.listed, listing, problem=f"the list cannot be had: {error.problems[0]}")
+    what = "the list does not pack" if listing.listed else "the profile does not fit this site"
     refused = f"{what}: {plan.reason}; sparkloom fleet plan says what would help"
-    return Planned(cluster, listed, listing, plan, "" if plan.fits is not False else refused)
-
-
-def _nodes(cluster: Cluster) -> Iterator[dict[str, Any]]:
-    guard = float(constants.GUARD_FLOOR_GIB.value or 0)
-    sparks = needs.platforms(cluster)
-    for node in cluster.nodes:
-        spark = sparks[node.name]
-        yield {
-            "name": node.name,
-            "kubernetes_node": node.kubernetes_node,
-            "usable_gib": spark.usable_gib,
-            "free_gib": round(needs.free_gib(spark), 2),
-            "guard_gib": guard,
-        }
+    return Planned(cluster, listing.listed, listing, plan, "" if plan.fits is not False else refused)
 
 
 def _group(entry: Wanted, one: Grouped | None, shown: Mapping[str, Any], folder: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from sparkloom.onnode.now.gather import Gatherer
 from sparkloom.onnode.now.groups import Look, Observed, observe
 from sparkloom.onnode.now.picture import BLIND, picture
 from sparkloom.onnode.now.picture import group as drawn
-from sparkloom.onnode.rank.order import STATUS_PATH
+from sparkloom.onnode.rank.plan import STATUS_PATH
 from sparkloom.site import client, facts, patience
 from sparkloom.site.client import Client
 from sparkloom.site.groups import observed

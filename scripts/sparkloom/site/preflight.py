@@ -154,6 +154,6 @@ def weights(launch: Launch, cluster: Cluster) -> dict[str, float]:
     if not size:
         # the publisher's figure is not known: what the ranks load is the least that a checkpoint has
         figure = verdict.plan(launch, cluster).fit.memory.get("weights_gib_per_rank")
-        size = float(figure.value or 0) * len(launch.ranks) if figure else 0.0
+        size = figure.number * len(launch.ranks) if figure else 0.0
     size += (model.draft.size_gb or 0) * 1e9 / GIB if model.draft else 0.0
     return {rank.place.node.name: size for rank in launch.ranks}

@@ -37,7 +37,6 @@ MOST, USUAL = 1024, 64  # requests of one engine at a time
 LOOKED = "sparkloom/keys-given"
 PATIENCE, NUDGE, LOOK, ANSWERS = 120.0, 5.0, 0.25, 5.0
 VERSION = "sparkloom_router_table_info"  # a figure with a label of that name
-GIVES = "playbooks/gateway.yml"
 
 
 def models(listed: Serving, cluster: Cluster, runs: Mapping[str, Running]) -> list[Group]:
@@ -135,7 +134,7 @@ def files(found: Iterable[Group], own: Mapping[str, str], known: Sequence[Key], 
     return {**envoy.files(listed, known, terms), **kept}
 
 
-def told(routes: str) -> dict[str, Any]:
+def table_of(routes: str) -> dict[str, Any]:
     """What the scripts read of the routes."""
     return dict(_tables(document.own(routes))[envoy.LUA])
 
@@ -172,7 +171,7 @@ def give(
     """The Secret as it should be; a router that runs goes by it when this returns. `kind`: the hash of pods that stay:
     one that is made anew may not understand these files."""
     changed = reached.put_secret(objects.NAME, dict(content), labels=objects.LABELS, dry=dry)
-    version = str(told(content[ROUTES])["version"])
+    version = str(table_of(content[ROUTES])["version"])
     runs = running(reached, kind)
     if dry or not runs:
         return Given(changed, None, version)

@@ -10,7 +10,6 @@ from sparkloom.base.errors import InputError
 from sparkloom.case import Inventory
 from sparkloom.onnode.now import picture
 from sparkloom.onnode.now.groups import WORDS, Observed, well
-from sparkloom.render import manifests
 from sparkloom.site import lease, now
 from sparkloom.site.now import Site
 
@@ -56,12 +55,11 @@ def _current(one: Observed, site: Site, carried: str | None) -> bool | None:
     """Whether the profile and the inventory, rendered now, would give what runs; None where that cannot be said."""
     policy, planned = one.served.get("policy", case.POLICY), site.planned
     try:
-        if not planned.listed:
-            return case.render(one.served["profile"], site.cluster, force=True, policy=policy).digest == carried
-        place = planned.one(one.name)
-        if planned.plan is None or place is None:
+        place = planned.one(one.name) if planned.listed else None
+        if planned.listed and place is None:
             return None
-        return manifests.build(*place.launched(planned.plan.cluster), policy)[1] == carried
+        profile, seat = (place.group.profile, place.group) if place else (one.served["profile"], None)
+        return case.render(profile, site.cluster, force=True, policy=policy, seat=seat).digest == carried
     except InputError:
         return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sparkloom.inputs.profile import Model, Parallel
 from sparkloom.judge.capacity.speed import Speed
 from sparkloom.launch.memory import weights
-from sparkloom.launch.memory.held import held
+from sparkloom.launch.memory.weights import held
 from sparkloom.launch.view import ModelView
 from tests.judge.capacity.conftest import QWEN, Maker
 from tests.judge.capacity.test_published_runs import PUBLISHED

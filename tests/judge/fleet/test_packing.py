@@ -11,7 +11,7 @@ import pytest
 from hypothesis import event, given, note, settings
 from hypothesis import strategies as st
 
-from sparkloom.judge.fleet import packing, search
+from sparkloom.judge.fleet import packing
 from sparkloom.judge.fleet.problem import Held, Problem, Seat, Spot, Undecided, Want
 from tests.judge.fleet import brute
 
@@ -252,6 +252,6 @@ def test_eight_sparks_full_of_small_groups_take_less_than_a_second(shares: tuple
 
 
 def test_what_cannot_be_looked_through_is_said_and_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "PATIENCE", 1)
+    monkeypatch.setattr(packing, "PATIENCE", 1)
     with pytest.raises(Undecided, match="2 groups on 4 Sparks"):
         four(whole("a", 1), whole("b", 1))

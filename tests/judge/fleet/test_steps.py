@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkloom.judge.fleet.steps import Member, Wave, order
+from sparkloom.judge.fleet.steps import Wave, order
 from sparkloom.launch.groups import Placed
 
 SPARKS = [f"spark{number}" for number in range(1, 5)]
 
 
-def made(name: str, nodes: tuple[str, ...], state: str, turn: str = "") -> Member:
-    return Member(Placed(name, name, nodes, turns=turn), state)
+def made(name: str, nodes: tuple[str, ...], state: str, turn: str = "") -> Placed:
+    return Placed(name, name, nodes, turns=turn, state=state)
 
 
 def test_four_give_way_to_two_and_one_and_one_at_once() -> None:
@@ -116,15 +116,15 @@ def test_any_step(
             there = {name for name, at in up.items() if set(at) & set(one.nodes)}
             assert all((name in by_name and by_name[name].state == "stays") or name in started for name in there)
             assert not any(name.startswith("gone") for name in there), "what is gone is gone where others load"
-            mates = {name for name in there if one.turn and name in by_name and by_name[name].turn == one.turn}
+            mates = {name for name in there if one.turns and name in by_name and by_name[name].turns == one.turns}
             assert mates <= asleep, "who takes turns with it sleeps by then"
             up[one.name] = one.nodes
             asleep -= {one.name}
         busy = {node for name, at in up.items() if name not in (*wave.start, *asleep) for node in at}
         assert not busy & set(wave.idle)
     for turn in place:
-        new = [name for name in started if by_name[name].turn == turn and by_name[name].state != "stays"]
+        new = [name for name in started if by_name[name].turns == turn and by_name[name].state != "stays"]
         if new:
-            assert {one.name for one in wanted if one.turn == turn} - asleep == {new[-1]}, (
+            assert {one.name for one in wanted if one.turns == turn} - asleep == {new[-1]}, (
                 "the last one started is awake"
             )

@@ -136,8 +136,8 @@ def test_what_nobody_thought_of_does_not_end_the_looks() -> None:
         raise KeyError("metadata")
 
     kept = Kept(look, every=0)  # type: ignore[arg-type]
-    assert kept.told() is None and "cannot be read: KeyError" in kept.problem
-    assert kept.told() is None
+    assert kept.picture() is None and "cannot be read: KeyError" in kept.problem
+    assert kept.picture() is None
 
 
 def test_a_slow_look_is_waited_for_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,10 +150,10 @@ def test_a_slow_look_is_waited_for_only_so_long(monkeypatch: pytest.MonkeyPatch)
 
     kept = Kept(look, every=0)  # type: ignore[arg-type]
     begun = time.monotonic()
-    assert kept.told() is None and time.monotonic() - begun < 5
+    assert kept.picture() is None and time.monotonic() - begun < 5
     gate.set()
     limit = time.monotonic() + 10
-    while kept.told() is None:
+    while kept.picture() is None:
         assert time.monotonic() < limit
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from sparkloom.onnode.rank import answers, engine
 from sparkloom.onnode.rank.main import build
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 from tests.onnode.rank.ranks import Ranks, free_port
 
 
@@ -82,7 +82,7 @@ def test_counters_behind_the_key_are_read(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv(answers.KEY_FILE, str(tmp_path / "key"))
     server = ThreadingHTTPServer(("127.0.0.1", 0), Guarded)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    order = Order.of({"profile": "p", "engine": "llamacpp", "release": "b8399", "image": "i", "members": [],
+    order = GroupPlan.of({"profile": "p", "engine": "llamacpp", "release": "b8399", "image": "i", "members": [],
                       "port": server.server_port, "metrics": "/metrics"})  # fmt: skip
     assert answers.page(order) == "llamacpp:n_decode_total 7\n"
     server.shutdown()

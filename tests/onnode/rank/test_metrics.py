@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from sparkloom.onnode.rank import answers, causes, exposition
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.onnode.rank.status_log import StatusLog
 from tests import exposition as told
 from tests.onnode.rank.ranks import Ranks
@@ -26,16 +26,16 @@ RAILS = [
 ]
 
 
-def order(folder: Path, **more: Any) -> Order:
+def order(folder: Path, **more: Any) -> GroupPlan:
     members = [{"rank": 0, "node": "spark1", "address": "127.0.0.1", "rails": RAILS},
                {"rank": 1, "node": "spark2", "address": "127.0.0.2", "rails": RAILS}]  # fmt: skip
     data = {"profile": "a--model-2.5", "engine": "sglang", "release": "0.5.12", "image": 'i:"1"', "port": 1,
             "members": members, "run": str(folder), "sys": str(folder / "sys")}  # fmt: skip
-    return Order.of({**data, **more})
+    return GroupPlan.of({**data, **more})
 
 
 def page(log: StatusLog) -> list[told.Sample]:
-    return told.read(exposition.page(log.order, log.rank, dict(log.status), time.time()))
+    return told.read(exposition.page(log.plan, log.rank, dict(log.status), time.time()))
 
 
 @pytest.fixture
@@ -220,7 +220,7 @@ def test_its_own_page_costs_little(tmp_path: Path) -> None:
     log, took = StatusLog(order(tmp_path, rdma=True), 0), []
     for _ in range(50):
         begun = time.thread_time()
-        exposition.page(log.order, 0, dict(log.status), time.time())
+        exposition.page(log.plan, 0, dict(log.status), time.time())
         took.append(time.thread_time() - begun)
     assert min(took) < 0.005
 

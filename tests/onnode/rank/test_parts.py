@@ -18,7 +18,7 @@ from sparkloom.judge import rules
 from sparkloom.launch import engines
 from sparkloom.onnode.rank import causes, kernels, procs, progress
 from sparkloom.onnode.rank.budget import RestartBudget
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.onnode.rank.transport import Transport
 from sparkloom.onnode.weights import check
 from sparkloom.onnode.weights.layout import Entry, Snapshot, Store
@@ -29,9 +29,9 @@ MODEL, COMMIT = "org/model", "a" * 40
 NCCL = REPO / "tests/data/nccl"
 
 
-def of(**changes: Any) -> Order:
+def of(**changes: Any) -> GroupPlan:
     data = {"profile": "p", "engine": "sglang", "release": "0", "image": "i", "port": 1, "members": []}
-    return Order.of({**data, **changes})
+    return GroupPlan.of({**data, **changes})
 
 
 @pytest.fixture

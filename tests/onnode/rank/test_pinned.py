@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sparkloom.onnode.rank import rails
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 
 NONE, IPC_LOCK, ALL = "0000000000000000", "0000000000004000", "000001ffffffffff"
 
@@ -28,6 +28,6 @@ def test_who_may_pin(
     monkeypatch.setattr(resource, "getrlimit", lambda which: (limit, limit))
     members = [{"rank": 0, "node": "spark1", "address": "127.0.0.1"}]
     plan = {"profile": "p", "engine": "sglang", "release": "0", "image": "i", "port": 1, "members": members}
-    found = rails.unpinnable(Order.of({**plan, "rdma": rdma, "proc": str(tmp_path)}))
+    found = rails.unpinnable(GroupPlan.of({**plan, "rdma": rdma, "proc": str(tmp_path)}))
     assert bool(found) is said
     assert not found or ("8192 KiB" in found[0] and "LimitMEMLOCK=infinity" in found[0])

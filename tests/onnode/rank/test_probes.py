@@ -13,7 +13,7 @@ import pytest
 
 from sparkloom.onnode import interfaces
 from sparkloom.onnode.rank import probes
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.onnode.rank.probes import EACH, Handler, Server
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
 from tests.onnode.rank.ranks import free_port
@@ -23,7 +23,7 @@ from tests.onnode.rank.ranks import free_port
 def log(tmp_path: Path) -> StatusLog:
     members = [{"rank": 0, "node": "spark1", "address": "127.0.0.1"}]
     data = {"profile": "p", "engine": "sglang", "release": "0", "image": "i", "port": 1, "members": members}
-    return StatusLog(Order.of({**data, "run": str(tmp_path)}), 0)
+    return StatusLog(GroupPlan.of({**data, "run": str(tmp_path)}), 0)
 
 
 def ask(address: str, port: int, path: str) -> tuple[int, str]:

@@ -105,8 +105,8 @@ def faults(fabric: Fabric, rank: int = 0) -> list[str]:
     """What the rank in that namespace would say now."""
     plan: dict[str, Any] = {**fabric.ranks.plan, "sys": str(fabric.folder / f"sys{rank}")}
     code = (
-        "import json,sys; from sparkloom.onnode.rank import rails; from sparkloom.onnode.rank.order import Order; "
-        f"print(json.dumps(rails.faults(Order.of(json.loads(sys.argv[1])), {rank})))"
+        "import json,sys; from sparkloom.onnode.rank import rails; from sparkloom.onnode.rank.plan import GroupPlan; "
+        f"print(json.dumps(rails.faults(GroupPlan.of(json.loads(sys.argv[1])), {rank})))"
     )
     done = subprocess.run(
         ["ip", "netns", "exec", fabric.pods[rank], sys.executable, "-c", code, json.dumps(plan)],

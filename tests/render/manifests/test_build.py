@@ -15,7 +15,7 @@ from sparkloom.inputs.cluster import Destination
 from sparkloom.launch import engines, fabric, patience, ports
 from sparkloom.launch.resolve import Launch
 from sparkloom.launch.values import EnvVar, Origin
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.render import manifests, pack
 from sparkloom.render.manifests import attachments, names, pod, supervision
 from tests.render.manifests import case
@@ -228,7 +228,7 @@ def plan_of(objects: list[case.Object]) -> dict[str, Any]:
 
 def test_the_supervisor_s_plan_is_what_the_pods_get() -> None:
     launch, objects = case.launch(), case.build()
-    told = Order.of(plan_of(objects))
+    told = GroupPlan.of(plan_of(objects))
     for rank, member, template in zip(launch.ranks, told.members, case.pods(objects), strict=True):
         asked = json.loads(template["metadata"]["annotations"][attachments.NETWORKS])
         assert [(e["interface"], e["ips"]) for e in asked] == [
@@ -238,11 +238,11 @@ def test_the_supervisor_s_plan_is_what_the_pods_get() -> None:
         assert hcas == "=" + ",".join(rail.hca for rail in member.rails)
     assert plan_of(objects)["program"] == pack.program("rank").stamp
     assert (told.rdma, told.rails, told.policy, told.port) == (True, 2, "refuse", launch.port)
-    assert Order.of(plan_of(case.objects(launch, case.cluster(), "warn"))).policy == "warn"
+    assert GroupPlan.of(plan_of(case.objects(launch, case.cluster(), "warn"))).policy == "warn"
 
 
 def test_the_supervisor_drains_within_the_pod_s_grace() -> None:
-    limits = Order.of(plan_of(case.build())).limits
+    limits = GroupPlan.of(plan_of(case.build())).limits
     assert limits.drain + limits.stop < pod.GRACE_SECONDS
 
 
@@ -285,14 +285,6 @@ def test_engine_files_and_an_empty_nccl_conf_are_mounted_where_they_are_read() -
         m["mountPath"]: m["subPath"] for m in case.engines(case.build())[0]["volumeMounts"] if m["name"] == "files"
     }
     assert data[ultra["/etc/nccl.conf"]].startswith("#") and "=" not in data[ultra["/etc/nccl.conf"]]
-
-
-def test_secrets_are_references() -> None:
-    launch, where = case.launch(), case.cluster()
-    secret = EnvVar("HF_TOKEN", "canary-value", Origin("profile"), secret=("hub", "token"))
-    text = manifests.to_yaml(case.objects(with_variable(launch, secret), where))
-    assert "canary-value" not in text
-    assert "secretKeyRef:" in text
 
 
 def test_kubernetes_expands_nothing() -> None:

@@ -98,7 +98,7 @@ def test_a_key_or_a_group_more_is_the_same_pod(tmp_path: Path) -> None:
     fewer = router.files(found[:2], OWN, PEOPLE[1:], Terms())
     assert fewer["routes.yaml"] != files["routes.yaml"]
     assert objects.started_by(Terms(), fewer) == objects.started_by(Terms(), files)
-    assert objects.started_by(Terms(), {**files, "door.lua": ""}) != objects.started_by(Terms(), files)
+    assert objects.started_by(Terms(), {**files, "admission.lua": ""}) != objects.started_by(Terms(), files)
     (deployment,) = case.of_kind(built, "Deployment")
     assert case.of_kind(rendered(tmp_path / "page", page=True)[0], "Deployment") == [deployment]
 

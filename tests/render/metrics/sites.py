@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.render.metrics import exporter
 
@@ -130,7 +130,7 @@ def wounded(folder: Path) -> StatusLog:
         (port / name).parent.mkdir(parents=True, exist_ok=True)
         (port / name).write_text("4096\n")
     patterns = [{"rule": "nccl-socket-fallback", "severity": "error", "pattern": "x", "fix": "y"}]
-    log = StatusLog(Order.of({
+    log = StatusLog(GroupPlan.of({
         "profile": "wounded", "engine": "vllm", "release": "1", "image": "i", "port": 1, "members": members,
         "run": str(folder), "sys": str(folder / "sys"), "rdma": True, "store": "/models", "patterns": patterns,
     }), 0)  # fmt: skip

@@ -37,7 +37,7 @@ def facts(count: int, *plugins: dict[str, str], classes: tuple[str, ...] = ("nvi
 )
 def test_ours_is_installed_only_where_nobody_else_does_it(found: dict[str, Any], needed: bool, told: str) -> None:
     assert gpus.needed(CLUSTER, found) is needed
-    assert told in gpus.told(found)
+    assert told in gpus.who_offers(found)
     assert gpus.judge(CLUSTER, found, "nvidia") == []
 
 
@@ -91,7 +91,7 @@ def test_it_is_waited_for_until_ours_offers_just_as_many_as_it_was_told() -> Non
         for offered in wrong:
             findings = gpus.missing(site, facts(offered, OURS))
             assert {f.where for f in findings} == set(NODES) and {f.expected for f in findings} == {f"{right}"}
-    assert gpus.needed(SEVERAL, facts(1, OURS)) and f"each to {serving.MOST} pods" in gpus.told(facts(64, OURS))
+    assert gpus.needed(SEVERAL, facts(1, OURS)) and f"each to {serving.MOST} pods" in gpus.who_offers(facts(64, OURS))
 
 
 @pytest.mark.parametrize("plugins", [(OTHER,), ()], ids=["a DaemonSet", "none"])

@@ -21,7 +21,7 @@ from tests.plugins.loading import context
 
 GLM, OSS = "nvidia--glm-5.3-flash-nvfp4", "openai--gpt-oss-120b"
 LIST = f"serve:\n  - {{profile: {GLM}, name: glm, alias: glm-5.3}}\n  - {{profile: {OSS}, alias: oss}}\n"
-NODES = ["spark1", "spark2"]
+NODES, STORES = ["spark1", "spark2"], "__model_serving_stores"
 
 
 def judged(group: str, message: str = "not ready", where: str = "spark1") -> events.Event:
@@ -61,7 +61,7 @@ def test_each_group_is_judged_where_it_stands(plan: Any) -> None:
     assert [one["name"] for one in groups.planned(plan, "oss", "")] == [OSS], "by what clients ask for, too"
     assert [one["name"] for one in groups.planned(plan, "", GLM)] == ["glm"]
     told = groups.told(each[1])
-    assert (told["model_serving_group"], told["model_serving_profile"]) == (OSS, OSS)
+    assert (told["model_serving_profile"], told["__model_serving_at"]) == (OSS, ["spark3"])
 
 
 def test_a_list_that_does_not_pack_is_one_finding_with_what_would_help(tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ def test_a_start_that_failed_is_told_of_its_group(tmp_path: Path) -> None:
 
 
 def test_what_a_machine_says_of_one_group_s_weights_is_known_to_that_group_alone() -> None:
-    machines = {"spark1": {"other": 1, groups.KNOWN: {"glm": {groups.STORES: {"answer": []}}}}}
-    assert groups.said(machines, "glm")["spark1"][groups.STORES] == {"answer": []}
-    assert groups.STORES not in groups.said(machines, "oss")["spark1"]
+    machines = {"spark1": {"other": 1, groups.KNOWN: {"glm": {STORES: {"answer": []}}}}}
+    assert groups.said(machines, "glm")["spark1"][STORES] == {"answer": []}
+    assert STORES not in groups.said(machines, "oss")["spark1"]
     assert groups.said(machines, "oss")["spark1"]["other"] == 1
 
 
@@ -113,7 +113,7 @@ def test_the_site_is_walked_once_and_each_group_with_its_own_name(monkeypatch: p
     made, walked = tasks.Doctor(context(told), ["multus", "model_serving", "gateway"]), []
 
     def part(asked: Any, part: parts.Part, api: Any, group: str = "") -> bool:
-        walked.append((part.role, part.file, group, asked.known.get("model_serving_group", "")))
+        walked.append((part.role, part.file, group, asked.known.get("model_serving_profile", "")))
         return True
 
     monkeypatch.setattr(made, "_part", part)
@@ -128,7 +128,7 @@ def test_the_site_is_walked_once_and_each_group_with_its_own_name(monkeypatch: p
     assert [one[:2] for one in site] == [("multus", "main"), ("gateway", "main")]
     for name in ("glm", "oss"):
         mine = [one[1] for one in walked if one[2:] == (name, name)]
-        assert mine == ["weights", *(part.file for part in parts.OF_A_GROUP)]
+        assert mine == ["weights", "look"]
     assert walked.count("strangers") == 1
 
 

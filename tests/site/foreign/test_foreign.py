@@ -13,7 +13,7 @@ from sparkloom.inputs import inventory
 from sparkloom.inputs.cluster import Port
 from sparkloom.launch import fabric
 from sparkloom.site import nodefiles
-from sparkloom.site.foreign import adopt, judge
+from sparkloom.site.foreign import judge
 from sparkloom.site.foreign import netplan as netplan_files
 from sparkloom.site.foreign.definition import Definition
 from sparkloom.site.foreign.node import Node
@@ -62,7 +62,7 @@ def judged(*files: dict[str, Any], consent: bool = False, cluster: Any = CLUSTER
 
 
 def changed(*files: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return adopt.changes(Node("spark2", CLUSTER, PLAN, network(*files, **more)))
+    return judge.changes(Node("spark2", CLUSTER, PLAN, network(*files, **more)))
 
 
 def definitions(*files: dict[str, Any]) -> list[Definition]:

@@ -99,7 +99,7 @@ serve:
             group.name, group.profile, group.nodes, group.vf, fraction=group.fraction, only=group.only
         )
     again = case.fleet(site, runs=runs)
-    assert {one.state for one in again.grouped} == {"stays"}
+    assert {one.group.state for one in again.grouped} == {"stays"}
     assert [one.group for one in again.grouped] == [one.group for one in plan.grouped]
 
 

@@ -11,7 +11,7 @@ import pytest
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import inventory, profile
-from sparkloom.judge.fleet.steps import Member, Wave
+from sparkloom.judge.fleet.steps import Wave
 from sparkloom.launch.groups import Placed, Running
 from sparkloom.site import ansible
 from sparkloom.site.groups import planning
@@ -26,9 +26,8 @@ def made(site: Path, runs: dict[str, Running], **more: Any) -> planning.Rollout:
     return planning.of_list(case.fleet(site, runs=runs), runs, more, "refuse")
 
 
-def ran(member: Member, site: Path) -> Running:
+def ran(placed: Placed, site: Path) -> Running:
     """As the cluster tells of a group that was started in its seat."""
-    placed = member.placed
     rendered = case.render(placed.profile, site, seat=placed, force=True)
     name = profile.load(placed.profile).name  # what a record has of it
     there = {"vf": placed.vf, "fraction": placed.fraction, "only": placed.only}

@@ -59,7 +59,7 @@ class Site:
         for one in planning.of_list(case.fleet(self.inventory, runs={}), {}, {}, "refuse").members:
             if one.name not in groups:
                 continue
-            awake, seat = groups[one.name] == "awake", one.placed
+            awake, seat = groups[one.name] == "awake", one
             told = case.render(seat.profile, self.inventory, seat=seat, force=True).digest
             told = "of-before" if groups[one.name] == "old" else told
             found[one.name] = Running(one.name, seat.profile, one.nodes, seat.vf, only=seat.only, config_hash=told)

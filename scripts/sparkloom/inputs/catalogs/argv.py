@@ -84,8 +84,8 @@ def coerce(catalog: Catalog, name: str, value: object) -> object:
     if value is None or not flag.takes_value:
         return value
     if isinstance(value, list):
-        return [_typed(flag, _text(item), catalog.dialect) for item in value]
-    return _typed(flag, _text(value), catalog.dialect)
+        return [_typed(flag, as_word(item), catalog.dialect) for item in value]
+    return _typed(flag, as_word(value), catalog.dialect)
 
 
 def without_entry(catalog: Catalog, argv: Sequence[str]) -> list[str]:
@@ -228,5 +228,6 @@ def _typed(flag: Flag, text: str, dialect: Dialect) -> object:
         raise FlagError(FlagProblem(flag.name, f"{flag.name}: expected {expected}, found '{text}'", kind)) from None
 
 
-def _text(value: object) -> str:
+def as_word(value: object) -> str:
+    """A value as one word of a command line."""
     return json.dumps(value) if isinstance(value, dict | list) else str(value)

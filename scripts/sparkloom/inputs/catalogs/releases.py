@@ -28,7 +28,6 @@ class Resolved:
 
     asked: str
     version: str
-    exact: bool
     note: str = ""
 
 
@@ -57,20 +56,20 @@ def nearest(engine: str, version: str) -> Resolved:
     """The release itself; else, for a dev or rc build, the release it leads to; else the newest one before it."""
     having = releases(engine)
     if version in having:
-        return Resolved(version, version, True)
+        return Resolved(version, version)
     wanted = number(version)
     if wanted is None:
         note = f"'{version}' is no release number; judged by the newest catalog, {engine} {having[-1]}"
-        return Resolved(version, having[-1], False, note)
+        return Resolved(version, having[-1], note)
     same = next((name for name in having if _order(name) == wanted), None)
     if same is not None:
-        return Resolved(version, same, True)
+        return Resolved(version, same)
     leads_to = str(wanted.base_version)
     if wanted.is_prerelease and leads_to in having:
-        return Resolved(version, leads_to, False, f"{version} is a build and no release; judged by {engine} {leads_to}")
+        return Resolved(version, leads_to, f"{version} is a build and no release; judged by {engine} {leads_to}")
     before = [name for name in having if _order(name) < wanted]
     chosen = before[-1] if before else having[0]
-    return Resolved(version, chosen, False, f"no catalog of {engine} {version}; judged by {engine} {chosen}")
+    return Resolved(version, chosen, f"no catalog of {engine} {version}; judged by {engine} {chosen}")
 
 
 def number(text: str) -> Version | None:

@@ -4,48 +4,25 @@ from __future__ import annotations
 
 import re
 import struct
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.checkpoint.config import parse
+from sparkloom.inputs.checkpoint.sources import Source
 from sparkloom.inputs.checkpoint.tensors import Group
 
 INDEX = "model.safetensors.index.json"
 FIRST = 100_000  # bytes of a file that are asked for at once; most headers are shorter
 LARGEST = 100_000_000  # bytes of a header: the format's own limit
 AT_ONCE = 16
-SMALL = 64 << 20  # bytes of a file that is read whole
 TYPES = {
     "BF16": "bf16", "F16": "f16", "F32": "f32", "F64": "f64", "F8_E4M3": "f8", "F8_E5M2": "f8", "F8_E8M0": "e8m0",
     "F4": "f4", "U8": "u8", "I8": "i8", "I16": "i16", "U16": "u16", "I32": "i32", "U32": "u32", "I64": "i64",
     "BOOL": "bool",
 }  # fmt: skip
-
-
-class Source(ABC):
-    """Where a checkpoint's files are: a folder, or the hub."""
-
-    shown: str
-
-    @property
-    @abstractmethod
-    def sizes(self) -> Mapping[str, int]: ...
-
-    @abstractmethod
-    def part(self, name: str, start: int, stop: int) -> bytes: ...
-
-    def read(self, name: str) -> bytes | None:
-        """A small file as a whole, where it is there."""
-        if name not in self.sizes:
-            return None
-        if self.sizes[name] > SMALL:
-            message = f"has {self.sizes[name]:,} bytes; expected a small file"
-            raise InputError.single(f"{self.shown}/{name}", message, rule="unreadable")
-        return self.part(name, 0, self.sizes[name])
 
 
 @dataclass(frozen=True, slots=True)

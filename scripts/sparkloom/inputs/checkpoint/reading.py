@@ -13,11 +13,10 @@ from typing import Any
 from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.inputs.checkpoint import architectures, generic, headers, packing
 from sparkloom.inputs.checkpoint.config import Config, parse
-from sparkloom.inputs.checkpoint.folder import Folder
 from sparkloom.inputs.checkpoint.headers import Contents
-from sparkloom.inputs.checkpoint.hub import Hub
 from sparkloom.inputs.checkpoint.packing import BITS, Packing
 from sparkloom.inputs.checkpoint.shape import Shape
+from sparkloom.inputs.checkpoint.sources import Folder, Hub
 from sparkloom.inputs.checkpoint.tensors import Group, Tensor
 
 HUB_ID = re.compile(r"[A-Za-z0-9_][\w.-]*/[A-Za-z0-9_][\w.-]*")

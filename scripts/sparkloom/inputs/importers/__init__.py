@@ -10,8 +10,8 @@ from typing import Any
 
 from sparkloom.base import document
 from sparkloom.base.errors import InputError
-from sparkloom.inputs.importers import compose, cookbook, kept, shell, sparkrun
-from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Programs, Started, short
+from sparkloom.inputs.importers import compose, cookbook, shell, sparkrun
+from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Programs, Started, kept, short
 
 __all__ = ["Found", "Leftover", "Leftovers", "Programs", "Started", "read", "short"]
 
@@ -39,7 +39,7 @@ def _read(text: str, name: str, programs: Programs, pick: str) -> Found:
     found = shell.read(_fenced(text), name, programs)
     if found is None:
         raise InputError.single(name, f"no engine is started in it; expected {FORMS}", rule="no-engine")
-    found.kept = kept.read(text, name)
+    found.kept = kept(text, name)
     return found
 
 

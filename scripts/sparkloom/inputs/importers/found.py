@@ -8,8 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sparkloom.base import document
+
 Programs = Mapping[str, Sequence[Sequence[str]]]  # engine -> the ways in which a command line begins that starts it
 LONGEST = 160  # characters of somebody's words that are shown
+MARK = "#| "  # before each line of what `sparkloom export` writes beside plain commands
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +92,16 @@ def short(words: str) -> str:
     """Somebody's words in one line, no secret among them."""
     line = _SECRETS.sub("(secret)", " ".join(words.split()))
     return line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."
+
+
+def kept(text: str, name: str) -> dict[str, Any]:
+    """The facts that no command holds, as `sparkloom export` wrote them in comments beside it."""
+    lines = re.findall(r"^#\| ?(.*)$", text, re.MULTILINE)
+    if not lines:
+        return {}
+    return dict(document.parse("\n".join(lines) + "\n", f"{name}, its lines with {MARK.strip()}").data)
+
+
+def marked(text: str) -> str:
+    """The same the other way round: YAML text as a block of comments."""
+    return "".join(f"{MARK}{line}".rstrip() + "\n" for line in text.splitlines())

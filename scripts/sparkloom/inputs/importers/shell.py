@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 
 from sparkloom.inputs.importers import syntax
 from sparkloom.inputs.importers.containers import Container
-from sparkloom.inputs.importers.deciding import decided
 from sparkloom.inputs.importers.expansion import OPEN, Variables
 from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Programs, short
 from sparkloom.inputs.importers.lexer import Word, lex
@@ -18,6 +19,10 @@ QUIET = {"set", "shopt", ":", "true", "false", "exit", "return", "break", "conti
          "source", ".", "cd", "mkdir", "echo", "printf", "]", "[", "[[", "test"}  # fmt: skip
 DEFAULT = "the file's own default is taken; whoever runs it may set another"
 NOT_RUN = "a command of the author's shell: not executed, nothing of it is in the profile"
+NUMBERS = {
+    "-eq": operator.eq, "-ne": operator.ne, "-gt": operator.gt, "-lt": operator.lt, "-ge": operator.ge,
+    "-le": operator.le,
+}  # fmt: skip
 
 
 class Reader(Starts):
@@ -69,7 +74,7 @@ class Reader(Starts):
             subject = v.text(branches.subject)
             if OPEN.search(subject):
                 return None
-            return any(_matches(subject, pattern) for pattern in condition if isinstance(pattern, str))  # type: ignore[attr-defined]
+            return any(fnmatchcase(subject, pattern.strip("\"'")) for pattern in condition if isinstance(pattern, str))  # type: ignore[attr-defined]
         tests = [s for s in condition if isinstance(s, syntax.Command)]  # type: ignore[attr-defined]
         said: bool | None = None
         for test in tests:
@@ -174,7 +179,28 @@ def _verdict(words: Sequence[Word], texts: list[str], v: Variables) -> bool | No
     if words and words[0].parts and words[0].parts[0].kind == "sum":
         said = v.computed(words[0].parts[0].text)
         return None if said is None else bool(said)
-    return decided(texts)
+    return _decided(texts)
+
+
+def _decided(words: list[str]) -> bool | None:
+    """What a test says, where both of its sides are known; None where it asks the machine."""
+    if not words or words[0] not in ("[", "[[", "test"):
+        return {"true": True, "false": False}.get(words[0]) if len(words) == 1 else None
+    inside = [word for word in words[1:] if word not in ("]", "]]")]
+    if any(OPEN.search(word) for word in inside):
+        return None
+    if inside[:1] == ["!"]:
+        said = _decided(["[", *inside[1:]])
+        return None if said is None else not said
+    if len(inside) == 2 and inside[0] in ("-z", "-n"):
+        return (inside[1] == "") == (inside[0] == "-z")
+    if len(inside) == 1 and inside[0] in ("-z", "-n"):
+        return inside[0] == "-z"
+    if len(inside) == 3 and inside[1] in ("=", "==", "!="):
+        return fnmatchcase(inside[0], inside[2]) == (inside[1] != "!=")
+    if len(inside) == 3 and inside[1] in NUMBERS and inside[0].isdigit() and inside[2].isdigit():
+        return bool(NUMBERS[inside[1]](int(inside[0]), int(inside[2])))
+    return None
 
 
 def _comments(text: str) -> Iterator[str]:
@@ -184,9 +210,3 @@ def _comments(text: str) -> Iterator[str]:
             yield short(said)
         elif line.strip() and not line.startswith("#"):
             return
-
-
-def _matches(subject: str, pattern: str) -> bool:
-    from fnmatch import fnmatchcase
-
-    return fnmatchcase(subject, pattern.strip("\"'"))

@@ -15,8 +15,6 @@ from sparkloom.judge.capacity import traffic
 from sparkloom.launch import engines
 from sparkloom.launch.memory import constants, weights
 from sparkloom.launch.memory.attention import indexers
-from sparkloom.launch.memory.held import held
-from sparkloom.launch.memory.requirements import Requirements
 from sparkloom.launch.view import ModelView
 
 # Tensor cores take FP8 at twice the rate of BF16; of FP4's fourfold, kernels of a GB10 reach this much. What begins
@@ -32,12 +30,8 @@ class Prefill:
     view: ModelView
 
     @cached_property
-    def needs(self) -> Requirements:
-        return engines.requirements(self.view)
-
-    @cached_property
     def chunk(self) -> int:
-        return self.needs.chunk
+        return engines.requirements(self.view).chunk
 
     def seconds(self, tokens: int, before: int = 0) -> float:
         """Of one prompt alone: `tokens` to compute, `before` them those that the prefix cache already has."""
@@ -50,15 +44,15 @@ class Prefill:
         return total
 
     def interval(self, tokens: int, before: int = 0) -> tuple[float, float]:
-        seconds, spread = self.seconds(tokens, before), float(constants.PREFILL_SPREAD.value or 1)
+        seconds, spread = self.seconds(tokens, before), constants.PREFILL_SPREAD.number
         return seconds / spread, seconds * spread
 
     def _chunk(self, size: int, seen: int) -> float:
         view, parallel = self.view, self.view.parallel
-        rate = view.platform.bandwidth_gb_s * 1e9 * float(constants.BANDWIDTH_SHARE.value or 1)
+        rate = view.platform.bandwidth_gb_s * 1e9 * constants.BANDWIDTH_SHARE.number
         read = traffic.prefill_bytes(view, size) / rate
-        computed = size * self._work + self._looking_back(size, seen) / float(constants.ATTENTION_FLOPS.value or 1)
-        own = traffic.layers(view.model) / parallel.pp * float(constants.LAYER_S.value or 0)
+        computed = size * self._work + self._looking_back(size, seen) / constants.ATTENTION_FLOPS.number
+        own = traffic.layers(view.model) / parallel.pp * constants.LAYER_S.number
         message = size * view.model.hidden * 2
         summed = traffic.collectives(view) * constants.all_reduce_s(parallel.tp, message, sockets=view.sockets)
         return (read + computed + own) * parallel.pp + summed
@@ -66,7 +60,7 @@ class Prefill:
     @cached_property
     def _work(self) -> float:
         """Seconds of one token's matrices on the rank that has most of them."""
-        model, full = held(self.view), float(constants.BF16_FLOPS.value or 1)
+        model, full = weights.held(self.view), constants.BF16_FLOPS.number
         total = 0.0
         for group in weights.tensors(model, self.view.parallel):
             precision = _precision(model, group.name)
@@ -83,7 +77,7 @@ class Prefill:
         if precision in PLAIN:
             return 1.0
         native = next((rate for word, rate in NATIVE.items() if precision.startswith(word)), None)
-        return float(constants.UNPACKED.value or 1) if native is None or self._marlin else native
+        return constants.UNPACKED.number if native is None or self._marlin else native
 
     @cached_property
     def _marlin(self) -> bool:

@@ -29,29 +29,25 @@ def within(view: ModelView) -> Change | None:
     """The same without more Sparks."""
     if not _too_heavy(view):
         for way in (_fraction, _slots, _prefill, _context, _requests):
-            if change := way(view, _fits):
+            if change := way(view, engines.sure):
                 return change
         for way in (_slots, _prefill, _context, _requests):
             half = way(view, _fits_at_some_fraction)
-            rest = _fraction(half.view, _fits) if half else None
+            rest = _fraction(half.view, engines.sure) if half else None
             if half and rest:
                 return Change(f"{half.text} and {rest.text}", half.overrides + rest.overrides, rest.view)
     return None
 
 
-def _fits(view: ModelView) -> bool:
-    return engines.sure(view)
-
-
 def _too_heavy(view: ModelView) -> bool:
     """No flag makes weights lighter."""
     memory = engines.fit(view).memory
-    return float(memory["weights_gib_per_rank"].value or 0) > float(memory["free_before_load_gib"].value or 0)
+    return memory["weights_gib_per_rank"].number > memory["free_before_load_gib"].number
 
 
 def _fits_at_some_fraction(view: ModelView) -> bool:
     flag = engines.requirements(view).fraction_flag
-    return bool(flag) and any(_fits(view.with_flag(flag, percent / 100)) for percent in range(95, 49, -1))
+    return bool(flag) and any(engines.sure(view.with_flag(flag, percent / 100)) for percent in range(95, 49, -1))
 
 
 def _fraction(view: ModelView, enough: Enough) -> Change | None:
@@ -125,8 +121,8 @@ def _nodes(view: ModelView, have: int) -> Change | None:
     splits = (split_over(view.model, view.parallel, n) for n in range(view.parallel.nodes + 1, MOST_NODES + 1))
     for split in filter(None, splits):
         bigger = view.split(split)
-        more = None if _fits(bigger) else _fraction(bigger, _fits)
-        if more is None and not _fits(bigger):
+        more = None if engines.sure(bigger) else _fraction(bigger, engines.sure)
+        if more is None and not engines.sure(bigger):
             continue
         text = f"{split.nodes} nodes instead of {view.parallel.nodes} (tp {split.tp}, pp {split.pp}, ep {split.ep})"
         text += f" and {more.text}" if more else ""

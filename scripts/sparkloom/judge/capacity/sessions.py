@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sparkloom.inputs.profile import LoadedProfile
+from sparkloom.judge import profile_status
 from sparkloom.judge.capacity.prefill import Prefill
 from sparkloom.judge.capacity.speed import Speed
 from sparkloom.judge.capacity.verdict import VERDICTS
 from sparkloom.launch import engines
 from sparkloom.launch.memory.fit import Fit
 from sparkloom.launch.view import ModelView
+
+LEVELS = (1, 4, 8, 16)  # at which evidence has numbers
+Candidate = tuple[LoadedProfile, ModelView]
+LISTED = ("fits", "uncertain")  # the order in which they are listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +92,39 @@ def _decode(view: ModelView, asked: Asked) -> list[float] | None:
     """Tokens per second of each session while all of them are answered, at that depth."""
     span = Speed(view, live=float(asked.context)).interval(asked.count)
     return [round(end / asked.count, 1) for end in span] if span else None
+
+
+def ranking(candidates: Iterable[Candidate], asked: Asked, nodes: int | None) -> list[dict[str, Any]]:
+    """As `profiles --fits --json` prints it: those with room, measured before predicted speeds, highest first."""
+    return sorted(_entries(candidates, asked, nodes), key=_place)
+
+
+def _entries(candidates: Iterable[Candidate], asked: Asked, nodes: int | None) -> Iterator[dict[str, Any]]:
+    for loaded, view in candidates:
+        entry, best = profile_status.entry(loaded), profile_status.best_evidence(loaded.profile)
+        if nodes is not None and entry["nodes"] > nodes:
+            continue
+        told = sessions(view, asked)
+        if told["verdict"] not in LISTED:
+            continue
+        level = min(LEVELS, key=lambda n: abs(n - asked.count))
+        numbers = best.numbers if best and best.status == "measured" else None
+        measured = getattr(numbers, f"n{level}", None)
+        speed = Speed(view)
+        predicted, span = speed.predicted(asked.count), speed.interval(asked.count)
+        yield {
+            **entry,
+            "verdict": told["verdict"],
+            "room": told["room"],
+            "measured_tok_s": measured,
+            "measured_at": level if measured else None,
+            "predicted_tok_s": None if predicted is None else round(predicted, 1),
+            "interval": [round(end, 1) for end in span] if span else None,
+            "first_token_s": told["first_token_s"]["cold"],
+            "notes": told["notes"],
+        }
+
+
+def _place(entry: dict[str, Any]) -> tuple[int, bool, float, str]:
+    speed = entry["measured_tok_s"] or entry["predicted_tok_s"] or 0.0
+    return LISTED.index(entry["verdict"]), entry["measured_tok_s"] is None, -speed, entry["name"]

@@ -39,7 +39,7 @@ class Speed:
 
     @cached_property
     def rate(self) -> float:
-        return self.bandwidth * float(constants.BANDWIDTH_SHARE.value or 1)
+        return self.bandwidth * constants.BANDWIDTH_SHARE.number
 
     def bound(self, requests: float) -> float:
         """Tokens per second over all requests that nothing beats which computes the model.
@@ -78,7 +78,7 @@ class Speed:
         if low is None or high is None:
             return None
         seen = self.view.nodes in SEEN and self.view.parallel.pp == 1
-        spread = float((constants.SPREAD if seen else constants.UNSEEN_SPREAD).value or 1)
+        spread = (constants.SPREAD if seen else constants.UNSEEN_SPREAD).number
         if self.view.parallel.pp > 1:
             low *= constants.PIPELINE_AT_WORST
         if self.needs.eager:
@@ -93,7 +93,7 @@ class Speed:
         known = mtp.accept_length.get(speculation.key) if mtp else None
         if known:
             return min(known, float(speculation.most)), f"accept length measured at {speculation.key}: {known:g}"
-        usual = float(constants.ACCEPTANCE.value or 0)
+        usual = constants.ACCEPTANCE.number
         chance = usual if chance is None else chance
         length = (1 - chance**speculation.most) / (1 - chance)
         return length, f"accept length not measured; {usual:g} per further draft token: {constants.ACCEPTANCE.origin}"
@@ -104,12 +104,12 @@ class Speed:
         stages, message = self.view.parallel.pp, self._message(batch * positions)
         exchanges = traffic.collectives(self.view) / stages * self._all_reduce(message)
         handed_on = self._all_reduce(message, 2) if stages > 1 else 0.0  # a stage hands its result to the next one
-        layers = traffic.layers(self.view.model) / stages * float(constants.LAYER_S.value or 0)
+        layers = traffic.layers(self.view.model) / stages * constants.LAYER_S.number
         return bytes_ / self.rate + layers + exchanges + handed_on
 
     def _draft_step(self, batch: float) -> float:
         """One step of the MTP layer: attention, feed-forward, embedding and logits, each with its exchange."""
-        own = 2 * float(constants.LAYER_S.value or 0)
+        own = 2 * constants.LAYER_S.number
         return self._draft(batch) / self.rate + own + 4 * self._all_reduce(self._message(batch))
 
     def _message(self, positions: float) -> float:

@@ -8,7 +8,6 @@ import re
 from sparkloom.inputs.precision import weight
 from sparkloom.inputs.profile import Model, Precision
 from sparkloom.launch.memory import constants, state, weights
-from sparkloom.launch.memory.held import held
 from sparkloom.launch.memory.requirements import Requirements
 from sparkloom.launch.view import ModelView
 
@@ -40,9 +39,9 @@ def step_bytes(
 
     `live`: tokens of context that each has, where they are known. `apart`: the share of the tokens that choose experts
     on their own; the others wake the same ones."""
-    model, parallel = held(view), view.parallel
+    model, parallel = weights.held(view), view.parallel
     always = sum(group.bytes for group in weights.tensors(model, parallel) if group.read == "always")
-    live = float(constants.LIVE_TOKENS.value or 0) if live is None else live
+    live = constants.LIVE_TOKENS.number if live is None else live
     # Of the busiest copy; experts that all copies share see every request.
     own = requests if parallel.dp == 1 else max(1.0, requests / parallel.dp)
     context = own * state.kv_read_per_request(model, parallel, needs.kv_element, live)
@@ -92,7 +91,7 @@ def _thinnest(view: ModelView) -> Model:
 
 def draft_bytes(view: ModelView, requests: float) -> float:
     """One drafting step: the MTP layer and the head, which it shares with the model; or a draft model of its own."""
-    model, parallel = held(view), view.parallel
+    model, parallel = weights.held(view), view.parallel
     if model.draft and model.draft.size_gb:
         return model.draft.size_gb * 1e9 / parallel.tp
     head = sum(group.bytes for group in weights.tensors(model, parallel) if group.name == "head")
@@ -107,7 +106,7 @@ def draft_bytes(view: ModelView, requests: float) -> float:
 
 
 def _experts(view: ModelView, positions: float) -> float:
-    model, parallel = held(view), view.parallel
+    model, parallel = weights.held(view), view.parallel
     if not model.experts:
         return 0.0
     distinct = touched(model.experts.routed, model.experts.active, positions)
@@ -118,7 +117,7 @@ def _experts(view: ModelView, positions: float) -> float:
 
 def prefill_bytes(view: ModelView, tokens: float) -> float:
     """What one chunk of so many tokens of a prompt reads of the weights, on the busiest rank of one stage."""
-    groups = weights.tensors(held(view), view.parallel)
+    groups = weights.tensors(weights.held(view), view.parallel)
     return sum(group.bytes for group in groups if group.read == "always") + _experts(view, tokens)
 
 

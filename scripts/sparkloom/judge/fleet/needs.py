@@ -186,9 +186,9 @@ def _sparks(count: int) -> str:
 
 def _read_beside(fit: Fit, gib: float) -> Fit:
     """What a file of the checkpoint takes in the page cache while it is read must fit into the share, too."""
-    weights = float(fit.memory["weights_gib_per_rank"].value or 0)
-    free = float(fit.memory["free_before_load_gib"].value or 0)
-    room, file = free - weights, float(constants.LOADED_FILE_GIB.value or 0)
+    weights = fit.memory["weights_gib_per_rank"].number
+    free = fit.memory["free_before_load_gib"].number
+    room, file = free - weights, constants.LOADED_FILE_GIB.number
     fit.memory["page_cache_gib"] = constants.LOADED_FILE_GIB
     if fit.fits is False or room >= file:
         return fit
@@ -208,12 +208,18 @@ def free_gib(platform: Platform) -> float:
     """Of an idle Spark: measured, or what a bare one has."""
     if platform.measured_free_gib is not None:
         return platform.measured_free_gib[0]
-    return platform.usable_gib - float(constants.BARE_HOST_GIB.value or 0)
+    return platform.usable_gib - constants.BARE_HOST_GIB.number
+
+
+def memory(platform: Platform) -> dict[str, float]:
+    """As plan and page tell it."""
+    guard = constants.GUARD_FLOOR_GIB.number
+    return {"usable_gib": platform.usable_gib, "free_gib": round(free_gib(platform), 2), "guard_gib": guard}
 
 
 def room_mib(platform: Platform) -> int:
     """What groups may share: all that is free, less what the memory guard keeps."""
-    return max(0, floor((free_gib(platform) - float(constants.GUARD_FLOOR_GIB.value or 0)) * MIB))
+    return max(0, floor((free_gib(platform) - constants.GUARD_FLOOR_GIB.number) * MIB))
 
 
 def share_mib(fraction: float, platform: Platform) -> int:

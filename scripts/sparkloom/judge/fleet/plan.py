@@ -7,15 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sparkloom.base.finding import Finding
+from sparkloom.inputs import addressing
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.serving import Serving
-from sparkloom.judge.fleet import advice, needs, packing, refusal
+from sparkloom.judge.capacity import search
+from sparkloom.judge.fleet import advice, needs, packing
 from sparkloom.judge.fleet.needs import Hold, Need
-from sparkloom.judge.fleet.problem import Held, Problem, Seat, Undecided
+from sparkloom.judge.fleet.problem import Held, Problem, Seat, Undecided, by_turn
 from sparkloom.judge.fleet.result import FleetPlan, Grouped
 from sparkloom.launch import groups
 from sparkloom.launch.groups import Placed
+
+# What the list itself can be blamed for.
+RULES = ("fleet-does-not-fit", "fleet-undecided", "fleet-uncertain", "fleet-turn-of-one", "fleet-nobody-wakes")
+UNDECIDED = "too many ways to look at all of them; give some groups their Sparks by nodes: [...]"
 
 
 def plan(serving: Serving, cluster: Cluster, running: Mapping[str, Placed] | None = None) -> FleetPlan:
@@ -29,9 +35,9 @@ def plan(serving: Serving, cluster: Cluster, running: Mapping[str, Placed] | Non
     try:
         seats = packing.solve(problem) if problem else None
         if seats is None:
-            return refusal.refused(blank, problem, advice.of(serving, wanted, cluster, sparks))
+            return _refused(blank, problem, advice.of(serving, wanted, cluster, sparks))
     except Undecided as error:
-        return refusal.undecided(blank, error)
+        return _undecided(blank, error)
     return _packed(blank, seats, known)
 
 
@@ -43,7 +49,7 @@ def pose(
         return None
     asked = tuple(needs.want(need, sparks, need.entry.fraction) for need in wanted)
     held = {need.name: _held(need, known[need.name]) for need in wanted if known and need.name in known}
-    return Problem(needs.spots(sparks), asked, groups.functions(cluster), held)
+    return Problem(needs.spots(sparks), asked, addressing.functions_of_pods(cluster), held)
 
 
 def _held(need: Need, running: Placed) -> Held:
@@ -55,9 +61,12 @@ def _held(need: Need, running: Placed) -> Held:
 
 def _packed(blank: FleetPlan, seats: Mapping[str, Seat], known: Mapping[str, Placed]) -> FleetPlan:
     worst = [_worst(need, seats[need.name].nodes, blank.sparks) for need in blank.unplaced]
-    placed = [_placed(need, seats[need.name], hold) for need, hold in zip(blank.unplaced, worst, strict=True)]
+    placed = [
+        _placed(need, seats[need.name], hold, known.get(need.name))
+        for need, hold in zip(blank.unplaced, worst, strict=True)
+    ]
     grouped = [
-        Grouped(group, need, hold.fit, *_state(need, seats[need.name], known.get(need.name)))
+        Grouped(group, need, hold.fit, known[need.name].nodes if need.name in known else ())
         for need, hold, group in zip(blank.unplaced, worst, groups.allocate(placed, known), strict=True)
     ]
     unsure = [one for one in grouped if one.fit.fits is None]
@@ -75,7 +84,7 @@ def _worst(need: Need, nodes: Sequence[str], sparks: Mapping[str, Platform]) -> 
     return min(holds, key=lambda hold: {None: 0, True: 1}.get(hold.fit.fits, -1))
 
 
-def _placed(need: Need, seat: Seat, hold: Hold) -> Placed:
+def _placed(need: Need, seat: Seat, hold: Hold, running: Placed | None) -> Placed:
     entry = need.entry
     return Placed(
         name=need.name,
@@ -90,15 +99,16 @@ def _placed(need: Need, seat: Seat, hold: Hold) -> Placed:
         told={**hold.told, **need.named()},
         where=need.where,
         overrides=need.overrides,
+        state=_state(need, seat, running),
     )
 
 
-def _state(need: Need, seat: Seat, running: Placed | None) -> tuple[str, tuple[str, ...]]:
-    """What becomes of it, and where it was."""
+def _state(need: Need, seat: Seat, running: Placed | None) -> str:
+    """What becomes of it."""
     if running is None:
-        return "new", ()
+        return "new"
     held = _held(need, running)
-    return "changes" if not held.same else "stays" if held.seat == seat else "moves", running.nodes
+    return "changes" if not held.same else "stays" if held.seat == seat else "moves"
 
 
 def _nobody_wakes(serving: Serving) -> list[Finding]:
@@ -128,3 +138,87 @@ def _by_itself(wanted: Sequence[Need]) -> list[Finding]:
 def _uncertain(one: Grouped) -> Finding:
     fix = "run playbooks/preflight.yml, which measures what is free on this site's nodes"
     return Finding(one.need.where, "fleet-uncertain", f"{one.group.name}: {one.fit.reason}", "", fix, "warning")
+
+
+def _refused(blank: FleetPlan, problem: Problem | None, helps: list[str]) -> FleetPlan:
+    """At the line of the first group that fits nowhere, else of the last of the list, which was one too many."""
+    sparks = blank.sparks
+    alone = {need.where: text for need in blank.unplaced if (text := _alone(need, sparks, len(blank.cluster.nodes)))}
+    alone |= {} if alone or problem is None else _together(blank.unplaced, problem)
+    reason = "; ".join(alone.values()) or f"{_crowded(blank.unplaced, sparks)}{_cause(problem)}"
+    where = next(iter(alone), blank.unplaced[-1].where)
+    fix = "; or ".join(helps) or "fewer or smaller models, or more Sparks"
+    finding = Finding(where, "fleet-does-not-fit", reason, "", fix)
+    return replace(blank, reason=reason, advice=helps, findings=[*_own(blank), finding])
+
+
+def _undecided(blank: FleetPlan, error: Undecided) -> FleetPlan:
+    where = blank.unplaced[-1].where
+    finding = Finding(where, "fleet-undecided", f"{error}: {UNDECIDED}", "", "pin the largest groups first")
+    return replace(blank, reason=finding.message, findings=[*_own(blank), finding])
+
+
+def _own(blank: FleetPlan) -> list[Finding]:
+    return list(dict.fromkeys(finding for need in blank.unplaced for finding in need.findings))
+
+
+def _alone(need: Need, sparks: Mapping[str, Platform], nodes: int) -> str:
+    """Why this group would not even fit if it were alone; empty where it would."""
+    if need.launch is None:
+        return f"{need.name}: {need.barred}"
+    asked = needs.want(need, sparks, need.entry.fraction)
+    there = need.entry.pinned or tuple(sparks)
+    if sum(node in asked.able for node in there) >= need.count:
+        return ""
+    node = next(node for node in there if node not in asked.able)
+    text = f"{need.name} does not fit {'a Spark' if need.count == 1 else f'{need.count} Sparks'}"
+    text += f" at fraction {need.entry.fraction:g}" if need.entry.fraction is not None else ""
+    text += f": {need.held(sparks[node], need.entry.fraction).fit.reason}"
+    change = search.smallest(need.view(sparks[node]), nodes) if need.entry.fraction is None and nodes else None
+    return text + (f" (in the profile: {change.text})" if change else "")
+
+
+def _together(wanted: Sequence[Need], problem: Problem) -> dict[str, str]:
+    """Turns for which no Sparks hold each of their groups, though each would fit somewhere; by the first one's line."""
+    said = {}
+    for place in problem.places:
+        there = place.want.fixed or [spot.name for spot in problem.spots]
+        if sum(node in place.want.able for node in there) < place.want.count:
+            first = next(need for need in wanted if need.name == place.names[0])
+            where = "the Sparks that `nodes:` names do not hold" if place.want.fixed else "no Sparks hold"
+            said[first.where] = f"{', '.join(place.names)} take turns in {place.want.turn}, and {where} each of them"
+    return said
+
+
+def _crowded(wanted: Sequence[Need], sparks: Mapping[str, Platform]) -> str:
+    """What is asked for together, beside what there is."""
+    spark = next(iter(sparks.values()))
+    places = [those[-1] for those in by_turn(wanted)]
+    whole = sum(need.count for need in places if need.entry.fraction is None)
+    shares = [(need.count, need.entry.fraction) for need in places if need.entry.fraction is not None]
+    asked = [f"{whole} of their own"] if whole else []
+    there = f"there are {len(sparks)} Sparks"
+    if shares:
+        total = sum(count * fraction for count, fraction in shares)
+        asked.append(f"{sum(count for count, _ in shares)} shares that sum to {total:.2f}")
+        most = needs.room_mib(spark) / needs.MIB / spark.usable_gib
+        there += f", of which {most:.2f} each may be shared (the host and its memory guard have the rest)"
+    return f"{len(wanted)} groups ask for {' and '.join(asked)}; {there}"
+
+
+def _cause(problem: Problem | None) -> str:
+    """Where counting does not say why: what would pack without that limit."""
+    if problem is None:
+        return ""
+    loose = tuple(replace(want, fixed=()) for want in problem.wants)
+    try:
+        if problem.functions and packing.fits(replace(problem, functions=tuple(range(advice.MOST_FUNCTIONS)))):
+            return (
+                f"; groups of several Sparks that share one need a function of each rail each, and there are "
+                f"{len(problem.functions)} for serving"
+            )
+        if packing.fits(replace(problem, wants=loose)):
+            return "; they do not fit on the Sparks that `nodes:` names"
+    except Undecided:
+        pass
+    return ""

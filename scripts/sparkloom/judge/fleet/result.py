@@ -10,12 +10,12 @@ from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import Platform
+from sparkloom.judge.capacity.verdict import VERDICTS
 from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.needs import Need
 from sparkloom.launch.groups import Placed
-from sparkloom.launch.memory import constants
 from sparkloom.launch.memory.fit import Fit
-from sparkloom.launch.resolve import Launch, resolve
+from sparkloom.launch.resolve import resolve
 from sparkloom.onnode.now import bars
 
 PARTS = {
@@ -29,22 +29,19 @@ PARTS = {
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """One group in the plan; `state`: new, stays, moves (it need not change, but must make room) or changes."""
+    """One group in the plan; its state: new, stays, moves (it need not change, but must make room) or changes."""
 
     group: Placed
     need: Need
     fit: Fit
-    state: str
-    was: tuple[str, ...]
-
-    def launched(self, cluster: Cluster) -> tuple[Launch, Cluster]:
-        """Its launch where the plan puts it, and the site as this group sees it."""
-        site = self.group.site(cluster)
-        return resolve(self.need.loaded, site, seat=self.group), site
+    was: tuple[str, ...]  # the Sparks that it has now
 
     def findings(self, cluster: Cluster) -> list[Finding]:
         """Of the profile; where the list tells its engine other flags, of the launch with these."""
-        return needs.judged(*self.launched(cluster)) if self.group.told else self.need.findings
+        if not self.group.told:
+            return self.need.findings
+        site = self.group.site(cluster)
+        return needs.judged(resolve(self.need.loaded, site, seat=self.group), site)
 
     def as_dict(self, cluster: Cluster, usable: float) -> dict[str, Any]:
         loaded = self.need.loaded.profile
@@ -55,7 +52,7 @@ class Grouped:
             "model": loaded.model.id,
             "engine": loaded.engine.name,
             "parallel": self.need.parallel.as_dict(),
-            "state": self.state,
+            "state": self.group.state,
             "was": list(self.was),
             "fits": self.fit.fits,
             "reason": self.fit.reason,
@@ -76,10 +73,6 @@ class FleetPlan:
     advice: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
-    @property
-    def verdict(self) -> str:
-        return {True: "fits", None: "uncertain", False: "does-not-fit"}[self.fits]
-
     def one(self, name: str) -> Grouped:
         """The group of that name; refused where the plan has none, as when it does not pack."""
         known = [one.group.name for one in self.grouped]
@@ -95,7 +88,7 @@ class FleetPlan:
         return {
             "cluster": self.cluster.name,
             "fits": self.fits,
-            "verdict": self.verdict,
+            "verdict": VERDICTS[self.fits],
             "reason": self.reason,
             "advice": self.advice,
             "groups": told,
@@ -127,13 +120,10 @@ class FleetPlan:
         ]  # fmt: skip
         counted = bars.counted(here)
         alone = any(one["fraction"] is None for one in told if name in one["nodes"])
-        free, guard = needs.free_gib(spark), float(constants.GUARD_FLOOR_GIB.value or 0)
         left = 0.0 if alone else needs.room_mib(spark) / needs.MIB - sum(float(each["gib"]) for each in counted)
         return {
             "name": name,
-            "usable_gib": spark.usable_gib,
-            "free_gib": round(free, 2),
-            "guard_gib": guard,
+            **needs.memory(spark),
             "groups": here,
             "left_gib": round(max(0.0, left), 2),
             "gpu": bars.gpu(len(counted), alone=alone),
@@ -141,4 +131,4 @@ class FleetPlan:
 
 
 def _sum(fit: Fit, names: Sequence[str]) -> float:
-    return sum(float(fit.memory[name].value or 0) for name in names if name in fit.memory)
+    return sum(fit.memory[name].number for name in names if name in fit.memory)

@@ -16,32 +16,6 @@ STAYS = "stays"  # is applied as it is, which changes nothing that runs
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """A group of a rollout; `state` as the plan has it (new, stays, moves, changes), or as its start asks for.
-
-    `unlisted`: the one of a site without a list, which is launched as its profile says. `asleep`: it is set up, and no
-    rank of it is wanted now.
-    """
-
-    placed: Placed
-    state: str
-    unlisted: bool = False
-    asleep: bool = False
-
-    @property
-    def name(self) -> str:
-        return self.placed.name
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        return self.placed.nodes
-
-    @property
-    def turn(self) -> str:
-        return self.placed.turns
-
-
-@dataclass(frozen=True, slots=True)
 class Wave:
     """`idle`: Sparks of those that start on which nothing else of ours is left: their memory must be back.
 
@@ -53,17 +27,13 @@ class Wave:
     idle: tuple[str, ...]
     sleep: tuple[str, ...] = ()
 
-    def as_dict(self) -> dict[str, list[str]]:
-        told = {"stop": self.stop, "start": self.start, "idle": self.idle, "sleep": self.sleep}
-        return {name: list(value) for name, value in told.items()}
 
-
-def order(wanted: Sequence[Member], runs: Mapping[str, Sequence[str]]) -> list[Wave]:
+def order(wanted: Sequence[Placed], runs: Mapping[str, Sequence[str]]) -> list[Wave]:
     """`runs`: what has pods now, by name, and on which Sparks; what is in no list any more ends with the first wave."""
     up = {name: frozenset(nodes) for name, nodes in runs.items()}
     staying = [one.name for one in wanted if one.state == STAYS]
     left = [one for one in wanted if one.state != STAYS]
-    turns = {one.name: one.turn for one in wanted if one.turn}
+    turns = {one.name: one.turns for one in wanted if one.turns}
     asleep: set[str] = set()
     ends = {one.name for one in left} | (set(up) - {one.name for one in wanted})
     waves: list[Wave] = []
@@ -77,7 +47,7 @@ def order(wanted: Sequence[Member], runs: Mapping[str, Sequence[str]]) -> list[W
             name for name in ends & set(up) if name in names or up[name] & taken or _is_gone(name, wanted, up, late)
         }
         up = {name: nodes for name, nodes in up.items() if name not in over}
-        begun = {one.turn for one in side if one.turn}
+        begun = {one.turns for one in side if one.turns}
         sleep = [name for name in up if name not in ends and turns.get(name) in begun and name not in asleep]
         asleep = (asleep | set(sleep)) - names
         others = {node for name, nodes in up.items() if name not in asleep for node in nodes}
@@ -94,7 +64,7 @@ def order(wanted: Sequence[Member], runs: Mapping[str, Sequence[str]]) -> list[W
     return waves
 
 
-def _side_by_side(left: Sequence[Member]) -> Iterator[Member]:
+def _side_by_side(left: Sequence[Placed]) -> Iterator[Placed]:
     taken: set[str] = set()
     for one in left:
         if not taken & set(one.nodes):
@@ -102,6 +72,6 @@ def _side_by_side(left: Sequence[Member]) -> Iterator[Member]:
             yield one
 
 
-def _is_gone(name: str, wanted: Sequence[Member], up: Mapping[str, frozenset[str]], late: set[str]) -> bool:
+def _is_gone(name: str, wanted: Sequence[Placed], up: Mapping[str, frozenset[str]], late: set[str]) -> bool:
     """Of no list any more, and on no Spark that a later wave will empty anyway."""
     return name not in {one.name for one in wanted} and not up[name] & late

@@ -19,9 +19,8 @@ from sparkloom.base import document
 from sparkloom.base.finding import Severity
 from sparkloom.inputs.families import Facts
 from sparkloom.inputs.image_recipes import Recipe
-from sparkloom.judge.rules import sources
-from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Part, Releases, Scope, case, within
-from sparkloom.judge.rules.computed import images, memory, parallel, settings
+from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Part, Releases, Scope, Source, case, within
+from sparkloom.judge.rules.computed import images, parallel, settings
 from sparkloom.launch.view import finite
 
 # What may be asked of a launch beside `env.NAME`, `facts.NAME`, its flags, and `it`, which is what `at` names.
@@ -29,7 +28,7 @@ OF_A_LAUNCH = {
     "engine", "release", "architecture", "packing", "image", "built_from", "lacks", "nodes", "tp", "pp", "dp", "ep",
     "speculates", "nvfp4", "partial",
 }  # fmt: skip
-COMPUTED = {"images": images, "memory": memory, "parallel": parallel, "settings": settings}
+COMPUTED = {"images": images, "parallel": parallel, "settings": settings}
 SETS = ("carries", "lacks", "moving", "consented")
 READ: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(SETS, frozenset),
@@ -37,6 +36,14 @@ READ: dict[str, Callable[[Any], Any]] = {
     "recipe": Recipe.model_validate,
 }
 FACTS = {field.name for field in fields(Facts)}
+# Where most rules know their trap from: each source said once.
+SOURCES = {
+    "ultra-post": Source("forum post on Nemotron 3 Ultra, four Sparks, SGLang 0.5.12", "2026-06"),
+    "super-post": Source("forum post on Nemotron 3 Super with MTP, four Sparks, SGLang 0.5.13-dev", "2026-06"),
+    "tuning-post": Source("forum post on RoCE, Qwen3.5-397B and GLM-4.7, four Sparks, SGLang 0.5.10", "2026-04"),
+    "psa-post": Source("forum thread on NVFP4 in vLLM on Spark", "2026-04"),
+    "guide": Source("NVIDIA's Spark deployment guide for Nemotron 3 Super (vLLM, TensorRT-LLM)", "2026"),
+}
 
 
 def _listed(value: Any) -> Any:
@@ -63,6 +70,20 @@ def _case(written: Any) -> LaunchView:
         return case(**parts)
     except (AttributeError, TypeError) as error:
         raise ValueError(f"is no launch: {error}") from None
+
+
+def _source(written: Any) -> Source:
+    """A source as a rule in YAML says it: a name from above, `rows: ...`, `code: ...`, or what, date and link."""
+    match written:
+        case str() if written in SOURCES:
+            return SOURCES[written]
+        case {"rows": str(what)} if len(written) == 1:
+            return Source(f"measured rows: {what}", "2026")  # `sparkloom evidence find` shows them
+        case {"code": str(what)} if len(written) == 1:
+            return Source(f"read in the engine's released code: {what}", "2026-11")
+        case {"what": str()} if set(written) <= {"what", "date", "link"}:
+            return Source(**written)
+    raise ValueError(f"'{written}' is no source: write {', '.join(SOURCES)}, rows:, code:, or what:, date: and link:")
 
 
 Several = Annotated[tuple[Any, ...], BeforeValidator(_listed)]
@@ -132,7 +153,7 @@ class Rule(Part):
     computed: Annotated[Callable[[LaunchView], Hits] | None, BeforeValidator(_function)] = None
     why: str
     fix: str
-    evidence: Annotated[tuple[Any, ...], BeforeValidator(lambda written: tuple(map(sources.read, written)))]
+    evidence: Annotated[tuple[Any, ...], BeforeValidator(lambda written: tuple(map(_source, written)))]
     log_pattern: str | None = None  # what an engine log says when this trap was sprung
     predicts_failure: bool = True  # an error that a measured run would have shown (not a question of taste)
     failing: Annotated[Any, BeforeValidator(_case)]

@@ -14,12 +14,13 @@ from sparkloom.base.finding import Finding
 from sparkloom.inputs.catalogs import argv, releases
 from sparkloom.inputs.catalogs.argv import Stray, Use
 from sparkloom.inputs.catalogs.catalog import Catalog, Flag
-from sparkloom.inputs.importers import Leftovers, Started, short
+from sparkloom.inputs.importers import Found, Leftovers, Started, short
 from sparkloom.inputs.importers.expansion import OPEN
 from sparkloom.launch.engines.base import Adapter
 from sparkloom.launch.imported import readings
 
 NEAR = 0.9  # a name as like as this to one that is known is a slip of the pen, and no fork's
+MOST = 8  # Sparks of one launch
 
 
 @dataclass(slots=True)
@@ -161,7 +162,7 @@ class Reading:
         value = readings.of(use.flag, use.values)
         if key in said.flags and said.flags[key] != value:
             said.leftover.add(
-                f"{use.spelled} {short(readings.text(said.flags[key]))}",
+                f"{use.spelled} {short(argv.as_word(said.flags[key]))}",
                 "given again later in the line: the engine takes the last",
             )
         said.flags[key] = value
@@ -196,3 +197,43 @@ def key_of(flag: Flag, spelled: str, catalog: Catalog, called: Iterable[str] = (
     if key == "parallel" and catalog.short_keys:
         return next(n.lstrip("-") for n in flag.names if not n.startswith("--"))
     return key
+
+
+def parallel(said: Said, found: Found, adapter: Adapter, leftover: Leftovers) -> dict[str, int]:
+    """Where the ranks go: a Spark has one GPU, so tensor, pipeline and data parallelism count Sparks."""
+    sizes = {part: said.parts.get(part, 1) for part in ("tp", "pp", "dp")}
+    if adapter.lends and "pp" not in said.parts and found.least_nodes > 1:
+        sizes["pp"] = found.least_nodes  # who lends memory is added by whoever runs it
+    nodes = sizes["tp"] * sizes["pp"] * sizes["dp"]
+    ep = sizes["tp"] * sizes["dp"] if said.experts else said.parts.get("ep", 1)
+    if said.parts.get("nodes", nodes) != nodes:
+        leftover.add(f"nnodes {said.parts['nodes']}", f"a Spark has one GPU: these ranks are {nodes} Sparks here")
+    if found.least_nodes > nodes:
+        leftover.add(f"at least {found.least_nodes} nodes", f"the command's ranks (tp x pp x dp) fill {nodes}")
+    if found.most_nodes is not None and found.most_nodes < nodes:
+        leftover.add(f"at most {found.most_nodes} nodes", f"the command's ranks (tp x pp x dp) fill {nodes}")
+    placed = {"nodes": nodes, "tp": sizes["tp"], "pp": sizes["pp"]}
+    return placed | ({"dp": sizes["dp"]} if sizes["dp"] > 1 else {}) | {"ep": ep}
+
+
+def backend(said: Said, placed: Mapping[str, int], leftover: Leftovers) -> None:
+    if not said.backend:
+        return
+    many = placed["nodes"] > 1
+    if said.backend == "ray":
+        why = (
+            "translated: ranks meet by vLLM's own --nnodes, --node-rank and --headless"
+            if many
+            else "one Spark needs no Ray"
+        )
+        leftover.add("--distributed-executor-backend ray", why)
+    elif said.backend != "mp" or not many:
+        said.flags["distributed_executor_backend"] = said.backend
+
+
+def too_many(placed: Mapping[str, int], start: Started) -> list[Finding]:
+    if placed["nodes"] <= MOST:
+        return []
+    message = f"tp x pp x dp = {placed['nodes']} ranks; a Spark has one GPU and a launch has up to {MOST} Sparks"
+    fix = "this was written for larger machines: `sparkloom profile new MODEL --nodes N` places it on Sparks"
+    return [Finding(start.where, "too-many-nodes", message, expected="", fix=fix)]

@@ -8,17 +8,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparkloom.base.finding import Finding
-from sparkloom.inputs.importers import Found, Leftover, Leftovers, Started, short
+from sparkloom.inputs.catalogs import environment as catalogued
+from sparkloom.inputs.importers import Found, Leftover, Leftovers, Started, short, theirs
 from sparkloom.inputs.importers.expansion import OPEN
 from sparkloom.inputs.importers.found import by_flag
 from sparkloom.inputs.known_models import Facts
 from sparkloom.inputs.profile import Fork
 from sparkloom.launch import engines, forks
 from sparkloom.launch.engines import base
-from sparkloom.launch.imported import command, engine_section, naming, placing, spoken
+from sparkloom.launch.imported import command, spoken
+from sparkloom.launch.imported.command import Said
 
 CONSENT = "runs_unpinned_code_of"  # in a profile's model: who may run what a publisher has there
 NOT_YOURS = f"its author's consent, not yours: write model.revision, a commit that you have read, or model.{CONSENT}"
+HUB_ID = re.compile(r"[A-Za-z0-9_][\w.-]*/[A-Za-z0-9_][\w.-]*")
+_FOLDER = re.compile(r"models--([\w.-]+?)--([\w.-]+)|/([\w.-]+/[\w.-]+?)/*$")
+# Folders that no publisher is called after.
+_PLACES = re.compile(r"models?\d*|root|workspace|data|mnt|cache|path|to|home|opt|srv|tmp|var|weights|llms?|gguf", re.I)
 
 
 @dataclass(slots=True)
@@ -73,15 +79,15 @@ def draft(found: Found, stem: str) -> Draft:
     reading = command.Reading(catalog, start, adapter, forked, own.get("flags") or {})
     said = reading.read()
     leftover += said.leftover
-    model = naming.model(said, found, leftover)
-    parallel = placing.parallel(said, found, adapter, leftover)
-    env, foreign = engine_section.environment(start, told, forked, own.get("env") or {}, bool(kept), leftover)
-    placing.backend(said, parallel, leftover)
+    model = _model(said, found, leftover)
+    parallel = command.parallel(said, found, adapter, leftover)
+    env, foreign = _environment(start, told, forked, own.get("env") or {}, bool(kept), leftover)
+    command.backend(said, parallel, leftover)
     leftover = Leftovers(_explained(left, adapter) for left in leftover)
     data: dict[str, Any] = {
         "summary": str(kept.get("summary") or found.summary or f"{model['id']} with {start.engine}, imported"),
         "model": {**_kept_model(kept, leftover), **model},
-        "engine": engine_section.of(start, told, engine, said, foreign, leftover),
+        "engine": _engine(start, told, engine, said, foreign, leftover),
         "launch": {"parallel": parallel, **_as_written(said.flags, kept.get("launch") or {}, model["id"])},
         "env": env,
     }
@@ -90,9 +96,100 @@ def draft(found: Found, stem: str) -> Draft:
             data[section] = kept[section]
     if not kept:
         data["evidence"] = [_evidence(found)]
-    findings = [*said.findings, *placing.too_many(parallel, start)]
+    findings = [*said.findings, *command.too_many(parallel, start)]
     named = str(kept.get("name") or "") or f"{model['id'].lower().replace('/', '--')}--{_slug(stem)}"
     return Draft(named, {k: v for k, v in data.items() if v}, start, leftover, findings, told, found.form)
+
+
+def _model(said: Said, found: Found, leftover: Leftovers) -> dict[str, Any]:
+    """Which one a command means: the hub's name, commit and file for what the author's machine calls by a path."""
+    named: dict[str, Any] = {"id": _hub_id(said.model, found, leftover)}
+    snapshot = re.search(r"/snapshots/([0-9a-f]{40})(/|$)", said.model)
+    if revision := said.revision or found.revision or (snapshot[1] if snapshot else ""):
+        named["revision"] = revision
+    file = said.file or _gguf(said.model)
+    if file:
+        named["file"] = file
+    if said.draft and said.draft != named["id"] and not found.kept:
+        named["draft"] = {"id": said.draft}
+    return named
+
+
+def _hub_id(text: str, found: Found, leftover: Leftovers) -> str:
+    """The hub's name for what the command calls the model: itself, or what its folder is called after."""
+    if HUB_ID.fullmatch(text):
+        return text
+    beside = found.model.partition(":")[0]
+    kept = str((found.kept.get("model") or {}).get("id") or "")
+    if HUB_ID.fullmatch(kept or beside):
+        if text and not kept and text != found.model:
+            leftover.add(f"model {text}", f"a path of the author's; the file names {beside} beside it")
+        return kept or beside
+    match = _FOLDER.search(text)
+    guess = (f"{match[1]}/{match[2]}" if match[1] else match[3]) if match else ""
+    if HUB_ID.fullmatch(guess) and not _PLACES.fullmatch(guess.partition("/")[0]):
+        leftover.add(f"model {text}", f"a path of the author's; read as the hub's {guess}, after its folder")
+        return guess
+    name = re.sub(r"[^\w.-]+", "-", text.rstrip("/").rpartition("/")[2] or "unnamed").strip("-.") or "unnamed"
+    leftover.add(f"model {text or '(none)'}", "no hub id: write the model's name on the hub as model.id")
+    return f"unknown/{name}"
+
+
+def _gguf(text: str) -> str:
+    """The file inside the repository: behind the store's folder, a hub cache's snapshot, or its last name."""
+    if not text.endswith(".gguf"):
+        return ""
+    inside = re.search(r"(?:/by-name/[^/]+|/snapshots/[^/]+)/(.+)$", text)
+    return inside[1] if inside else text.rpartition("/")[2]
+
+
+def _environment(
+    start: Started, told: spoken.Spoken, forked: bool, own: Mapping[str, str], exported: bool, leftover: Leftovers
+) -> tuple[dict[str, str], list[str]]:
+    """The profile's variables, and which of them only a fork can know."""
+    env = {}
+    for name, value in start.env.items():
+        if own.get(name) == value:
+            continue  # sparkloom's own, as it wrote it
+        why = "" if exported else engines.get(start.engine).sited_env.get(name) or theirs.of_their_machine(name)
+        if why:
+            leftover.add(f"env {name}={short(value)}", why)
+        else:
+            env[name] = value
+    assert told.catalog is not None
+    unknown = [p.flag for p in catalogued.check(told.catalog, env) if p.kind in ("unknown", "type")] if forked else []
+    return env, unknown
+
+
+def _engine(
+    start: Started,
+    told: spoken.Spoken,
+    kept: Mapping[str, Any],
+    said: Said,
+    foreign: list[str],
+    leftover: Leftovers,
+) -> dict[str, Any]:
+    """Its image, its release, and what its author's fork takes beyond that."""
+    image, _, digest = start.image.partition("@")
+    adapter = engines.get(start.engine)
+    if not image:
+        image = str(kept.get("image") or adapter.published.format(release=told.release))
+        if not kept:
+            leftover.add("(no image)", f"none is named; {image} is written, the project's own of that release")
+    engine: dict[str, Any] = {**kept, "name": start.engine, "release": told.release, "image": image}
+    engine.pop("digest", None)
+    if digest:
+        engine["digest"] = digest
+    if (said.fork or foreign) and not kept:
+        engine["fork"] = (
+            {
+                "name": image.rpartition("/")[2].partition(":")[0] or "unnamed",
+                "source": f"image {image}; what it takes beyond {start.engine} {told.release} is its author's word",
+            }
+            | ({"flags": said.fork} if said.fork else {})
+            | ({"env": dict.fromkeys(foreign, "text")} if foreign else {})
+        )
+    return engine
 
 
 def _kept_model(kept: Mapping[str, Any], leftover: Leftovers) -> dict[str, Any]:
@@ -167,7 +264,7 @@ def _foreign(found: Found, stem: str, leftover: Leftovers) -> Draft:
     leftover += [
         Leftover(f"env {name}={short(value)}", f"a variable for {start.engine}") for name, value in start.env.items()
     ]
-    name = found.model or next((word for word in start.words if naming.HUB_ID.fullmatch(word)), "unknown/unnamed")
+    name = found.model or next((word for word in start.words if HUB_ID.fullmatch(word)), "unknown/unnamed")
     able = ", ".join(engines.names())
     message = f"{start.engine} is an engine that sparkloom does not serve; it serves {able}"
     fix = "import a recipe of one of those, or `sparkloom profile new MODEL` for the same model"

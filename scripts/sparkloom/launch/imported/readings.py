@@ -72,10 +72,6 @@ def form(value: Any, further: bool = False) -> Any:
     return [value] if further and isinstance(value, str) else "text"
 
 
-def text(value: Any) -> str:
-    return json.dumps(value) if isinstance(value, dict | list) else str(value)
-
-
 def same(content: Any, text: str | None) -> bool:
     """Whether a file holds the mapping that a command line would say in JSON."""
     try:

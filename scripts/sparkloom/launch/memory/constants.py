@@ -47,10 +47,10 @@ def all_reduce_s(ranks: int, message: float = 0.0, *, sockets: bool = False) -> 
     if ranks < 2:
         return 0.0
     hops = 2 * (ranks - 1)
-    start = float(ALL_REDUCE_START_S.value or 0) + hops * float(ALL_REDUCE_HOP_S.value or 0)
+    start = ALL_REDUCE_START_S.number + hops * ALL_REDUCE_HOP_S.number
     if sockets:
-        four = float(ALL_REDUCE_START_S.value or 0) + 6 * float(ALL_REDUCE_HOP_S.value or 0)
-        start *= float(ALL_REDUCE_SOCKET_S.value or 0) / four
+        four = ALL_REDUCE_START_S.number + 6 * ALL_REDUCE_HOP_S.number
+        start *= ALL_REDUCE_SOCKET_S.number / four
     return start + hops / ranks * message / (GB10.rail_gb_s * 1e9)
 
 

@@ -16,6 +16,11 @@ class Figure:
     origin: str = "computed"
 
     @property
+    def number(self) -> float:
+        """The value to compute with; nought where a fact is missing."""
+        return float(self.value or 0)
+
+    @property
     def shown(self) -> float | int | None:
         """The value as JSON gives it: whole numbers whole, others to four digits behind the point."""
         return round(self.value, 4) if isinstance(self.value, float) else self.value

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from sparkloom.launch.memory import constants, free, state, weights
+from sparkloom.launch.memory import constants, state, weights
 from sparkloom.launch.memory.figure import GIB, Figure
-from sparkloom.launch.memory.held import held
 from sparkloom.launch.memory.requirements import Requirements
 from sparkloom.launch.view import ModelView
 
@@ -55,14 +54,14 @@ class Ledger:
 
 def weigh(view: ModelView, ledger: Ledger, overhead: Figure | None = None) -> float:
     """Weights per rank: computed from the facts; where a rank was weighed, that figure is the one used."""
-    model, parallel = held(view), view.parallel
+    model, parallel = weights.held(view), view.parallel
     tensors = weights.gib(model, parallel) * _group_doubt(view)
     extra = overhead or load_overhead(view)
     doubt = weights.disagreement(view.model)
     if doubt and not model.measured.weights_gib_per_rank:
         ledger.notes.append(f"{doubt.text}: the {'lighter' if view.hopeful else 'heavier'} of the two is counted")
         tensors *= min(1.0, doubt.ratio) if view.hopeful else max(1.0, doubt.ratio)
-    computed = tensors + float(extra.value or 0)
+    computed = tensors + extra.number
     formula = (
         f"{tensors:.2f} GiB of tensors (parameters x stored bytes, split as the engine does) + {extra.value:g} GiB"
     )
@@ -90,9 +89,38 @@ def _group_doubt(view: ModelView) -> float:
     return 1.0 if view.hopeful or known or model.precision.experts != "int4" else constants.SMALL_GROUPS
 
 
+@dataclass(frozen=True, slots=True)
+class Free:
+    """GiB from `least` to `most`; the same where one figure is planned with."""
+
+    least: float
+    most: float
+    formula: str
+    origin: str
+
+
+def free_gib(view: ModelView, taken: Figure, at_best: Figure | None = None) -> Free:
+    """What is free when the first weight is read: measured on the site, or the range that Sparks have shown.
+
+    `taken` is gone of the whole machine before the load, `at_best` less; both give way to the site's own figure.
+    """
+    usable, measured = view.platform.usable_gib, view.platform.measured_free_gib
+    if measured is not None:
+        least, most = constants.ENGINE_START_GIB if view.nodes > 1 else constants.ENGINE_START_ALONE_GIB
+        low, high = measured
+        said = f"{low:.1f} GiB free to CUDA on the idle node with least, {high:.1f} once the page cache gives back"
+        said += f", less {least:g} to {most:g} for the engine's start"
+        return Free(low - most, high - least, said, "measured by preflight on this site")
+    gone, less = taken.number, (at_best or taken).number
+    said = f"{usable:g} - {gone:g}: {taken.formula}"
+    if at_best:
+        said += f"; up to {usable - less:.1f}: {at_best.formula}"
+    return Free(usable - gone, usable - less, said, taken.origin)
+
+
 def available(view: ModelView, ledger: Ledger, taken: Figure, at_best: Figure | None = None) -> float:
     ledger.put("usable_gib", view.platform.usable_gib, "memory that CUDA and the host share", "platform")
-    found = free.of(view, taken, at_best)
+    found = free_gib(view, taken, at_best)
     value = found.most if view.hopeful else found.least
     return ledger.put("free_before_load_gib", value, found.formula, found.origin)
 
@@ -147,7 +175,7 @@ def graphs(needs: Requirements, ledger: Ledger, least: Figure | None = None) -> 
     if needs.graph_batch is None:
         return ledger.put("graphs_gib", 0.0, "no CUDA graphs")
     known = least or constants.GRAPHS_GIB
-    base, each = float(known.value or 0), float(constants.GRAPH_PER_BATCH_GIB.value or 0)
+    base, each = known.number, constants.GRAPH_PER_BATCH_GIB.number
     size = base + each * max(0, needs.graph_batch - 8)
     return ledger.put(
         "graphs_gib",

@@ -15,6 +15,30 @@ from sparkloom.inputs.profile import Experts, Model, Parallel, Precision
 from sparkloom.launch.memory import attention, constants
 from sparkloom.launch.memory.attention import TensorGroup
 from sparkloom.launch.memory.figure import GIB
+from sparkloom.launch.view import ModelView
+
+LINEAR = ("experts", "shared", "dense", "attention", "mamba", "linear")  # what `quantization: fp8` takes
+# Words of the fork flag `mxfp4_layers`, and what of a model each of them is.
+MXFP4 = {"moe": "experts", "qkv": "attention", "o": "attention", "lm_head": "embedding"}
+
+
+def held(view: ModelView) -> Model:
+    """The model as this launch holds it: some flags make stored weights thinner while they are loaded."""
+    quantization, layers = view.text("quantization"), view.text("mxfp4_layers")
+    return _held(view.model, quantization, layers) if quantization == "fp8" or layers else view.model
+
+
+@lru_cache(maxsize=128)
+def _held(model: Model, quantization: str, layers: str) -> Model:
+    stored = model.precision.model_dump()
+    thinner: dict[str, Precision] = {}
+    if quantization == "fp8" and model.checkpoint.packing == "bf16":
+        thinner = {part: "fp8" for part in LINEAR if stored[part] in ("bf16", "fp16")}
+    parts = {MXFP4[word] for word in layers.replace(" ", "").split(",") if word in MXFP4}
+    thinner |= {part: "mxfp4" for part in parts if stored[part] in ("bf16", "fp16")}
+    if not thinner:
+        return model
+    return model.model_copy(update={"precision": model.precision.model_copy(update=thinner)})
 
 
 def tensors(model: Model, parallel: Parallel) -> tuple[TensorGroup, ...]:

@@ -11,8 +11,8 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import engines
 from sparkloom.launch.resolve import Launch, Rank
-from sparkloom.render import pack
-from sparkloom.render.manifests import files, names, pod, template
+from sparkloom.render import pack, template
+from sparkloom.render.manifests import files, names, pod
 
 PROGRAM, PLACE = "allreduce", "/sparkloom/allreduce"
 PORT = 29571
@@ -57,7 +57,7 @@ def _job(launch: Launch, cluster: Cluster, rank: Rank, largest: int, backend: st
     serving = pod.stateful_set(launch, cluster, rank)["spec"]["template"]
     (engine,) = serving["spec"]["containers"]
     (job,) = template.objects(
-        "allreduce",
+        "manifests/allreduce",
         **{
             **serving["spec"],
             **engine,
@@ -88,7 +88,7 @@ def _environment(launch: Launch, cluster: Cluster, rank: Rank, largest: int, bac
         "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV",
     }
     return [
-        *(pod.environment(one) for one in rank.env if not one.secret and one.name not in told),
+        *(pod.environment(one) for one in rank.env if one.name not in told),
         *pod.asked_of_the_runtime(launch, cluster),
         *({"name": key, "value": value} for key, value in told.items()),
     ]

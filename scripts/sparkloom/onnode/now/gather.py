@@ -20,7 +20,7 @@ from sparkloom.onnode.now.labels import ENGINES, HOSTNAME, ONLY_SERVED, PART_OF,
 from sparkloom.onnode.now.picture import picture
 from sparkloom.onnode.now.seen import Seen
 from sparkloom.onnode.prometheus import samples
-from sparkloom.onnode.rank.order import STATUS_PATH
+from sparkloom.onnode.rank.plan import STATUS_PATH
 
 NAMES_ONLY = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"  # ConfigMaps hold whole programs
 RECORD, SERVED, SITE = "record.json", "served.json", "site.json"
@@ -73,7 +73,7 @@ class Gatherer:
             sets=sets,
             applied=applied,
             nodes=self._nodes(),
-            warnings=self._warnings() if troubled else {},
+            warnings=seen.warnings(self.reached, self.namespace) if troubled else {},
             told=told,
             gauges=made,
             held=self._held() if facts.get("gauges") else {},
@@ -108,11 +108,10 @@ class Gatherer:
             known = self._maps[name] = (version, dict(whole.get("data") or {}))
         return known[1]
 
-    def _sets(self) -> list[Seen]:
+    def _sets(self) -> list[Any]:
         """Of the engines, whether they have their pods or not; none for who may not read them."""
         try:
-            path = f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets"
-            return [Seen(item) for item in seen.listed(self.reached, path, {**ENGINES, **self.only})]
+            return seen.sets(self.reached, self.namespace, {**ENGINES, **self.only})
         except Unreached:
             return []
 
@@ -123,12 +122,6 @@ class Gatherer:
             facts = {"ready": pods.ready(node), "cordoned": bool(node.spec.unschedulable)}
             found |= dict.fromkeys((node.metadata.name, (node.metadata.labels or {}).get(HOSTNAME, "")), facts)
         return found
-
-    def _warnings(self) -> dict[str, str]:
-        """The last warning about each object of the namespace, by its name."""
-        events = seen.listed(self.reached, f"{self.core}/events", {}, fieldSelector="type=Warning")
-        events.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
-        return {str(event["involvedObject"].get("name")): str(event.get("message")) for event in events}
 
     # --- what is said by who runs there -----------------------------------------------------------------------
 

@@ -36,6 +36,19 @@ def pods(reached: Reached, namespace: str, labels: Mapping[str, str]) -> list[An
     return sorted(found, key=lambda pod: str(pod.metadata.name))
 
 
+def sets(reached: Reached, namespace: str, labels: Mapping[str, str]) -> list[Any]:
+    """StatefulSets, whether they have their pods or not; by their names."""
+    found = map(Seen, listed(reached, f"/apis/apps/v1/namespaces/{namespace}/statefulsets", labels))
+    return sorted(found, key=lambda one: str(one.metadata.name))
+
+
+def warnings(reached: Reached, namespace: str) -> dict[str, str]:
+    """The last warning about each object of the namespace, by its name."""
+    events = listed(reached, f"/api/v1/namespaces/{namespace}/events", {}, fieldSelector="type=Warning")
+    events.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+    return {str(event["involvedObject"].get("name")): str(event.get("message")) for event in events}
+
+
 class Seen:
     """`Seen(pod).status.container_statuses[0].state.waiting`; what is not there is None."""
 

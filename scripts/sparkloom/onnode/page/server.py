@@ -90,20 +90,20 @@ class Handler(http_server.Handler):
         return self.answer(HTTPStatus.OK, file.kind, file.content, {"ETag": file.tag, "Cache-Control": "no-cache"})
 
     def _data(self) -> None:
-        told = self.server.kept.told()
-        if told is None:
+        picture = self.server.kept.picture()
+        if picture is None:
             error = {"error": {"message": self.server.kept.problem, "code": "no_picture"}}
             more = {"Cache-Control": "no-store", "Retry-After": "5"}
             return self.answer(HTTPStatus.SERVICE_UNAVAILABLE, "application/json", json.dumps(error).encode(), more)
-        more = {"Cache-Control": "no-store", "Age": str(int(told.age))}
-        return self.answer(HTTPStatus.OK, "application/json", told.body, more)
+        more = {"Cache-Control": "no-store", "Age": str(int(picture.age))}
+        return self.answer(HTTPStatus.OK, "application/json", picture.body, more)
 
 
 EVERY = 3.0  # seconds in which nobody looks again
 WAITS = 4.0  # for a picture that is being made; then who asks gets the last one
 
 
-class Told(NamedTuple):
+class Picture(NamedTuple):
     """`age`: seconds since the cluster said this."""
 
     body: bytes
@@ -122,7 +122,7 @@ class Kept:
         self._at = self._tried = float("-inf")
         self._problem = ""
 
-    def told(self) -> Told | None:
+    def picture(self) -> Picture | None:
         """None where nothing could be seen yet: `problem` says why."""
         if self._clock() - self._tried >= self._every:
             self._looks.get()
@@ -131,7 +131,7 @@ class Kept:
             if not self._picture:
                 return None
             problems = [*self._picture["problems"], *filter(None, [self._problem])]
-            return Told(json.dumps({**self._picture, "problems": problems}).encode(), max(0.0, age))
+            return Picture(json.dumps({**self._picture, "problems": problems}).encode(), max(0.0, age))
 
     @property
     def problem(self) -> str:

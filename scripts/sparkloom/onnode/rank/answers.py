@@ -8,7 +8,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 from sparkloom.onnode import kube, smoke
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 
 KEY_FILE = "SPARKLOOM_KEY_FILE"  # another place of that file
 
@@ -25,11 +25,11 @@ def key() -> str | None:
         return None
 
 
-def streamed(order: Order) -> str:
+def streamed(plan: GroupPlan) -> str:
     """Empty when a token came, else what came instead."""
 
     def connect() -> HTTPConnection:
-        return HTTPConnection("127.0.0.1", order.port, timeout=order.limits.token)
+        return HTTPConnection("127.0.0.1", plan.port, timeout=plan.limits.token)
 
     try:
         smoke.ask(connect, lambda text: None, prompt=PROMPT, max_tokens=4, key=key())
@@ -38,29 +38,27 @@ def streamed(order: Order) -> str:
     return ""
 
 
-def again(order: Order) -> str:
+def again(plan: GroupPlan) -> str:
     """A later check: under load a request of ours may queue for minutes, so the engine's own word counts if it has one.
 
     SGLang's /health_generate is satisfied by any token of its scheduler; the other engines have nothing like it.
     """
-    if not order.generates:
-        return streamed(order)
+    if not plan.generates:
+        return streamed(plan)
     try:
-        kube.asked("127.0.0.1", order.port, order.generates, f"GET {order.generates}", order.limits.token)
+        kube.asked("127.0.0.1", plan.port, plan.generates, f"GET {plan.generates}", plan.limits.token)
     except kube.Unreached as problem:
         return str(problem)
     return ""
 
 
-def page(order: Order) -> str | None:
+def page(plan: GroupPlan) -> str | None:
     """The engine's own counters; None when it gives none now."""
     told = key()  # llama.cpp asks for it here too
     headers = {"Authorization": f"Bearer {told}"} if told else {}
-    seconds = min(PAGE_SECONDS, order.limits.token)
+    seconds = min(PAGE_SECONDS, plan.limits.token)
     try:
-        return kube.asked("127.0.0.1", order.port, order.metrics, "the engine", seconds, headers).decode(
-            errors="replace"
-        )
+        return kube.asked("127.0.0.1", plan.port, plan.metrics, "the engine", seconds, headers).decode(errors="replace")
     except kube.Unreached:
         return None
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from sparkloom.onnode import listening
 from sparkloom.onnode.rank import proof, waits, wire
-from sparkloom.onnode.rank.order import Member, Order
+from sparkloom.onnode.rank.plan import GroupPlan, Member
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.onnode.rank.wire import Message, Wire
 
@@ -30,17 +30,17 @@ class ControlPort:
     """`admitted` gets a member's connection with its first words; `unproved` why a planned address was not let in."""
 
     def __init__(
-        self, order: Order, log: StatusLog, admitted: Admitted, unproved: Callable[[Member, str], None]
+        self, plan: GroupPlan, log: StatusLog, admitted: Admitted, unproved: Callable[[Member, str], None]
     ) -> None:
-        self.order, self.log, self.admitted, self.unproved = order, log, admitted, unproved
-        self.planned = {member.address: member for member in order.members[1:]}
+        self.plan, self.log, self.admitted, self.unproved = plan, log, admitted, unproved
+        self.planned = {member.address: member for member in plan.members[1:]}
         self.limit = listening.ConnectionLimit(EACH, TOTAL)
         self._listens: asyncio.Task[None] | None = None
         self._strangers, self._named = 0, -NAMED_EVERY
 
     def open(self) -> None:
         """An OSError when something else holds the port."""
-        listener = listening.at(self.order.member(0).address, self.order.control_port, BACKLOG)
+        listener = listening.at(self.plan.member(0).address, self.plan.control_port, BACKLOG)
         self._listens = asyncio.get_running_loop().create_task(listening.accept(listener, self._taken))
 
     async def _taken(self, given: socket.socket, address: str) -> None:
@@ -69,9 +69,9 @@ class ControlPort:
         connection = None
         try:
             reader, writer = await asyncio.open_connection(sock=given, limit=wire.CHUNK)
-            wire.keep_alive(writer, self.order.limits.lost)
+            wire.keep_alive(writer, self.plan.limits.lost)
             connection = Wire(reader, writer)
-            secret = proof.secret(self.order.secret)
+            secret = proof.secret(self.plan.secret)
             hello = await asyncio.wait_for(wire.take(connection, secret, member.rank), WITHIN)
         except (wire.Unproved, proof.NoSecret, waits.Late) as error:
             self._refuse(member, connection, str(error) or f"showed no secret in {WITHIN:.0f} s")

@@ -17,7 +17,7 @@ from sparkloom.onnode import prometheus
 from sparkloom.onnode.prometheus import Family
 from sparkloom.onnode.prometheus import Labelled as Sample
 from sparkloom.onnode.rank import answers, causes, procs
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
 
 PATH = "/metrics"
@@ -39,7 +39,7 @@ ERRORS = ("local_ack_timeout_err", "out_of_sequence", "packet_seq_err", "rnr_nak
 
 
 class State(NamedTuple):
-    order: Order
+    plan: GroupPlan
     rank: int
     status: Mapping[str, Any]
     now: float
@@ -52,17 +52,17 @@ def phase(status: Mapping[str, Any]) -> str:
     return "compiling" if said == "loading" and status["compiling"] else said
 
 
-def group(order: Order) -> str:
+def group(plan: GroupPlan) -> str:
     """As the pods' label sparkloom/profile has it."""
-    return order.group or order.profile
+    return plan.group or plan.profile
 
 
-def labels(order: Order, rank: int) -> dict[str, str]:
-    return {"group": group(order), "rank": str(rank), "node": order.member(rank).node}
+def labels(plan: GroupPlan, rank: int) -> dict[str, str]:
+    return {"group": group(plan), "rank": str(rank), "node": plan.member(rank).node}
 
 
-def page(order: Order, rank: int, status: Mapping[str, Any], now: float) -> str:
-    state, own = State(order, rank, status, now), labels(order, rank)
+def page(plan: GroupPlan, rank: int, status: Mapping[str, Any], now: float) -> str:
+    state, own = State(plan, rank, status, now), labels(plan, rank)
     return "".join(one.text(({**own, **more}, value) for more, value in one.read(state)) for one in FAMILIES)
 
 
@@ -101,12 +101,12 @@ def _stops(state: State) -> Iterator[Sample]:
 
 def _cause(state: State) -> Iterator[Sample]:
     if state.status["cause"]:
-        rules = {entry["rule"] for entry in state.order.patterns}
+        rules = {entry["rule"] for entry in state.plan.patterns}
         yield {"phase": phase(state.status), "rule": causes.rule(state.status["cause"], rules)}, 1.0
 
 
 def _budget(state: State) -> Iterator[Sample]:
-    yield {}, float(state.order.limits.restarts)
+    yield {}, float(state.plan.limits.restarts)
 
 
 def _transport(state: State) -> Iterator[Sample]:
@@ -119,14 +119,14 @@ def _transport(state: State) -> Iterator[Sample]:
 def _rails(state: State) -> Iterator[Sample]:
     """Looked at while the engine runs, and ahead of each start: a start that waits for a rail says `refused`."""
     if state.status["engine"]:
-        for rail in state.order.member(state.rank).rails:
+        for rail in state.plan.member(state.rank).rails:
             broken = any(fault.startswith(f"rail {rail.name}:") for fault in state.status["rails"])
             yield {"rail": rail.name, "device": rail.hca}, float(not broken)
 
 
 def _weights(state: State) -> Iterator[Sample]:
     """Models of it, as the last look found them; ahead of each start a changed one is `refused`."""
-    if state.order.store:
+    if state.plan.store:
         yield {}, float(len(state.status["weights"]))
 
 
@@ -146,8 +146,8 @@ def _errors(state: State) -> Iterator[Sample]:
 
 def _ports(state: State) -> Iterator[tuple[str, Path]]:
     """Of the functions that this rank has: what other groups and the host send is not in them."""
-    for rail in state.order.member(state.rank).rails if state.order.rdma else ():
-        yield rail.name, Path(state.order.sys) / "infiniband" / rail.hca / "ports/1"
+    for rail in state.plan.member(state.rank).rails if state.plan.rdma else ():
+        yield rail.name, Path(state.plan.sys) / "infiniband" / rail.hca / "ports/1"
 
 
 def _count(file: Path) -> float | None:
@@ -160,12 +160,12 @@ def _count(file: Path) -> float | None:
 def _connections(state: State) -> Iterator[Sample]:
     """Of rank 0, which has the engine's API, while its engine runs: the kernel's tables take milliseconds to read."""
     if state.rank == 0 and state.status["engine"]:
-        yield {}, float(procs.clients(state.order.port))
+        yield {}, float(procs.clients(state.plan.port))
 
 
 def _info(state: State) -> Iterator[Sample]:
-    order = state.order
-    yield {"profile": order.profile, "engine": order.engine, "release": order.release, "image": order.image}, 1.0
+    plan = state.plan
+    yield {"profile": plan.profile, "engine": plan.engine, "release": plan.release, "image": plan.image}, 1.0
 
 
 FAMILIES = (
@@ -196,25 +196,25 @@ OURS = re.compile(r"""[{,]\s*(?:group|rank|node)\s*=""")
 LINE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?=[^}])|\{\}|(?=[ \t]))")
 NONE = "# this engine has no counters in this form\n"
 PAGES: dict[str, Callable[[StatusLog], str | None]] = {
-    PATH: lambda log: page(log.order, log.rank, dict(log.status), time.time()),
-    ENGINE: lambda log: engine(log.order, log.rank),
+    PATH: lambda log: page(log.plan, log.rank, dict(log.status), time.time()),
+    ENGINE: lambda log: engine(log.plan, log.rank),
 }
 
 
-def prefix(order: Order) -> str:
+def prefix(plan: GroupPlan) -> str:
     """What its names begin with, as `vllm:`; empty where it has no page of this form.
 
     TensorRT-LLM's is JSON, and who reads it takes what it says from the supervisor.
     """
-    return order.requests[0].partition(":")[0] + ":" if order.metrics and order.requests else ""
+    return plan.requests[0].partition(":")[0] + ":" if plan.metrics and plan.requests else ""
 
 
-def engine(order: Order, rank: int) -> str | None:
+def engine(plan: GroupPlan, rank: int) -> str | None:
     """None when the engine gives none now."""
-    if rank or not (begins := prefix(order)):
+    if rank or not (begins := prefix(plan)):
         return NONE
-    told = answers.page(order)
-    return None if told is None else labelled(told, begins, prometheus.labels(labels(order, rank)))
+    told = answers.page(plan)
+    return None if told is None else labelled(told, begins, prometheus.labels(labels(plan, rank)))
 
 
 def labelled(text: str, begins: str, own: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sparkloom.onnode.rank import proof, waits, wire
 from sparkloom.onnode.rank.group import Identity, RankGroup
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.onnode.rank.wire import Message, Wire
 
@@ -17,8 +17,8 @@ REFUSED = 5  # beats until a refused rank asks again: the others may be renewed 
 
 
 class Follower(RankGroup):
-    def __init__(self, order: Order, me: Identity, log: StatusLog) -> None:
-        super().__init__(order, me, log)
+    def __init__(self, plan: GroupPlan, me: Identity, log: StatusLog) -> None:
+        super().__init__(plan, me, log)
         self._wire: Wire | None = None
         self._heard = 0.0
         self._tasks: list[asyncio.Task[Any]] = []
@@ -48,11 +48,11 @@ class Follower(RankGroup):
         self._send({"leave": True})
 
     def _silence(self) -> str:
-        head = self.order.member(0)
+        head = self.plan.member(0)
         return f"{head} does not answer at {self._where()}"
 
     def _where(self) -> str:
-        return f"{self.order.member(0).address}:{self.order.control_port}"
+        return f"{self.plan.member(0).address}:{self.plan.control_port}"
 
     async def _stay(self) -> None:
         while True:
@@ -61,23 +61,23 @@ class Follower(RankGroup):
             if not refused:
                 self.waiting = self._silence()
             if self.start.is_set():
-                self._halt(f"{self.order.member(0)} is gone")
+                self._halt(f"{self.plan.member(0)} is gone")
             self._wake()
-            await asyncio.sleep(self.order.limits.beat * (REFUSED if refused else 1))
+            await asyncio.sleep(self.plan.limits.beat * (REFUSED if refused else 1))
 
     async def _connection(self) -> bool:
         """One connection from beginning to end; True when rank 0 refused this rank, or this rank who answers there."""
         try:
             reader, writer = await asyncio.open_connection(
-                self.order.member(0).address, self.order.control_port, limit=wire.CHUNK,
-                local_addr=(self.order.member(self.me.rank).address, 0),
+                self.plan.member(0).address, self.plan.control_port, limit=wire.CHUNK,
+                local_addr=(self.plan.member(self.me.rank).address, 0),
             )  # fmt: skip
         except OSError:
             return False
-        wire.keep_alive(writer, self.order.limits.lost)
+        wire.keep_alive(writer, self.plan.limits.lost)
         connection = Wire(reader, writer)
         try:
-            await asyncio.wait_for(wire.meet(connection, proof.secret(self.order.secret), self.me.rank), ANSWERED)
+            await asyncio.wait_for(wire.meet(connection, proof.secret(self.plan.secret), self.me.rank), ANSWERED)
         except (wire.Unproved, proof.NoSecret, waits.Late) as error:
             connection.abort()
             why = str(error) or f"shows no secret of the group in {ANSWERED:.0f} s"
@@ -129,9 +129,9 @@ class Follower(RankGroup):
     async def _beat(self) -> None:
         while True:
             self._send({"beat": True})
-            if self._wire and time.monotonic() - self._heard > self.order.limits.lost:
+            if self._wire and time.monotonic() - self._heard > self.plan.limits.lost:
                 self._wire.abort()
-            await asyncio.sleep(self.order.limits.beat)
+            await asyncio.sleep(self.plan.limits.beat)
 
     def _send(self, message: Message) -> None:
         if self._wire is not None:

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 
 from sparkloom.onnode.rank.budget import RestartBudget
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.onnode.rank.status_log import StatusLog
 
 
@@ -28,20 +28,20 @@ class Identity:
 class RankGroup:
     """`start` and `stop` are the head's decisions; exactly one of them is set once the first start was decided."""
 
-    def __init__(self, order: Order, me: Identity, log: StatusLog) -> None:
-        self.order, self.me, self.log = order, me, log
+    def __init__(self, plan: GroupPlan, me: Identity, log: StatusLog) -> None:
+        self.plan, self.me, self.log = plan, me, log
         self.start, self.stop, self.changed = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.epoch = 0
         self.round = 0  # raised with every stop: what was offered before it does not count
         self.offered = -1
-        self.present = len(order.members) == 1
+        self.present = len(plan.members) == 1
         self.waiting = ""  # who is missing, or why this rank was refused
         self.why = ""  # of the last stop
         self.down = ""  # why nothing is started any more
         self.answers = False  # tokens come from rank 0, in this epoch
         self.serves = False  # and every rank agreed to the way they went
         self.worked = 0.0  # when another rank last showed that its engine works although nothing comes out
-        self.budget = RestartBudget(order.limits.restarts, order.limits.window)
+        self.budget = RestartBudget(plan.limits.restarts, plan.limits.window)
 
     async def join(self) -> None:
         """Be reachable for the others, or look for them; returns at once."""

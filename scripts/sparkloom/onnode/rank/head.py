@@ -11,7 +11,7 @@ from typing import Any
 from sparkloom.onnode.rank import procs
 from sparkloom.onnode.rank.control_port import ControlPort
 from sparkloom.onnode.rank.group import Identity, RankGroup
-from sparkloom.onnode.rank.order import Member, Order
+from sparkloom.onnode.rank.plan import GroupPlan, Member
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.onnode.rank.wire import Message, Wire, number, text
 
@@ -30,8 +30,8 @@ class Link:
 
 
 class Head(RankGroup):
-    def __init__(self, order: Order, me: Identity, log: StatusLog) -> None:
-        super().__init__(order, me, log)
+    def __init__(self, plan: GroupPlan, me: Identity, log: StatusLog) -> None:
+        super().__init__(plan, me, log)
         self.links: dict[int, Link] = {}
         self.refusals: dict[int, str] = {}
         self._control_port: ControlPort | None = None
@@ -44,8 +44,8 @@ class Head(RankGroup):
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def join(self) -> None:
-        if len(self.order.members) > 1 and self._control_port is None:
-            opened = ControlPort(self.order, self.log, self._take, self._unproved)
+        if len(self.plan.members) > 1 and self._control_port is None:
+            opened = ControlPort(self.plan, self.log, self._take, self._unproved)
             opened.open()
             self._control_port = opened
             self._task(self._beat())
@@ -125,7 +125,7 @@ class Head(RankGroup):
     def _link(self, rank: int, wire: Wire) -> Link:
         if old := self.links.get(rank):
             old.wire.close()
-        self._break(f"{self.order.member(rank)} was started anew", counts=False)
+        self._break(f"{self.plan.member(rank)} was started anew", counts=False)
         self.refusals.pop(rank, None)
         link = self.links[rank] = Link(rank, wire, time.monotonic())
         return link
@@ -145,25 +145,25 @@ class Head(RankGroup):
             link.offered = self.round
             self._consider()
         if "lost" in message and message.get("epoch") == self.epoch:
-            self.lost(f"{self.order.member(link.rank)}: {text(message['lost'])}", own=bool(message.get("own")))
+            self.lost(f"{self.plan.member(link.rank)}: {text(message['lost'])}", own=bool(message.get("own")))
         if message.get("agreed") == self.epoch and self.start.is_set():
             link.agreed = self.epoch
             self._settle()
         if "works" in message and message.get("epoch") == self.epoch:
             self.worked = time.monotonic()
         if message.get("leave"):
-            self._drain(f"{self.order.member(link.rank)} was told to go")
+            self._drain(f"{self.plan.member(link.rank)} was told to go")
 
     def _gone(self, link: Link, how: str) -> None:
         link.wire.close()
         if self.links.get(link.rank) is link:
             del self.links[link.rank]
-            self._break(f"{self.order.member(link.rank)} is gone: {how}", counts=False)
+            self._break(f"{self.plan.member(link.rank)} is gone: {how}", counts=False)
             self._count()
 
     def _count(self) -> None:
         """Who is missing, said to everyone."""
-        absent = [m for m in self.order.members[1:] if m.rank not in self.links]
+        absent = [m for m in self.plan.members[1:] if m.rank not in self.links]
         words = [self.refusals.get(m.rank) or f"{m} has not come" for m in absent]
         self.present, self.waiting = not absent, "; ".join(words)
         self._wake()
@@ -232,8 +232,8 @@ class Head(RankGroup):
 
     async def _drained(self, why: str) -> None:
         """Requests that run may end; new ones are not sent here any more."""
-        limit = time.monotonic() + self.order.limits.drain
-        while self.start.is_set() and time.monotonic() < limit and (running := procs.connections(self.order.port)):
+        limit = time.monotonic() + self.plan.limits.drain
+        while self.start.is_set() and time.monotonic() < limit and (running := procs.connections(self.plan.port)):
             self.log.progress("draining", f"{why}; {running} connections to the engine are open")
             await asyncio.sleep(0.5)
         self._break(why, counts=False)
@@ -244,9 +244,9 @@ class Head(RankGroup):
             self._tell({"beat": True, "present": self.present, "waiting": self.waiting})
             now = time.monotonic()
             for link in list(self.links.values()):
-                if now - link.seen > self.order.limits.lost:
-                    self._gone(link, f"no word for {self.order.limits.lost:.0f} s")
-            await asyncio.sleep(self.order.limits.beat)
+                if now - link.seen > self.plan.limits.lost:
+                    self._gone(link, f"no word for {self.plan.limits.lost:.0f} s")
+            await asyncio.sleep(self.plan.limits.beat)
 
     def _tell(self, message: Message) -> None:
         for link in self.links.values():

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from sparkloom.onnode.rank import procs
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 
 COMPILERS = {
     "c++", "cc1plus", "cicc", "clang", "clang++", "cudafe++", "fatbinary", "g++", "gcc", "ninja", "nvcc", "nvlink",
@@ -64,12 +64,12 @@ def newest(folder: str, depth: int = DEPTH) -> int:
 CURRENT = "current"  # a link to the folder that counts, beside it
 
 
-def lay_out(order: Order) -> str:
+def lay_out(plan: GroupPlan) -> str:
     """What there is to tell; empty where nothing was sealed yet."""
-    kept = Path(order.sealed, CURRENT)
-    if not order.sealed or not kept.is_dir():
+    kept = Path(plan.sealed, CURRENT)
+    if not plan.sealed or not kept.is_dir():
         return ""
-    begun, cache = time.monotonic(), Path(order.cache)
+    begun, cache = time.monotonic(), Path(plan.cache)
     _empty(cache)
     try:
         shutil.copytree(kept.resolve(), cache, symlinks=True, dirs_exist_ok=True)

@@ -15,7 +15,7 @@ from sparkloom.onnode.rank.follower import Follower
 from sparkloom.onnode.rank.group import Identity, RankGroup
 from sparkloom.onnode.rank.head import Head
 from sparkloom.onnode.rank.memory import Memory
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.onnode.rank.status_log import STOPPING, StatusLog
 from sparkloom.onnode.rank.watch_engine import Watch
 from sparkloom.onnode.weights import check
@@ -32,15 +32,15 @@ TOLD = 2.0  # seconds for the word to go that the engine may have heard first
 
 class Life:
     def __init__(
-        self, order: Order, me: Identity, words: Sequence[str], environment: dict[str, str], log: StatusLog
+        self, plan: GroupPlan, me: Identity, words: Sequence[str], environment: dict[str, str], log: StatusLog
     ) -> None:
-        self.order, self.me, self.words, self.environment = order, me, list(words), environment
+        self.plan, self.me, self.words, self.environment = plan, me, list(words), environment
         self.log = log
-        self.group: RankGroup = (Follower if me.rank else Head)(order, me, self.log)
+        self.group: RankGroup = (Follower if me.rank else Head)(plan, me, self.log)
         self.leaving = asyncio.Event()
         self.engine: Engine | None = None
         self.echoes: dict[str, path.Echo] = {}
-        self.memory = Memory(order)
+        self.memory = Memory(plan)
 
     async def live(self) -> int:
         loop = asyncio.get_running_loop()
@@ -66,14 +66,14 @@ class Life:
 
     async def _kernels(self) -> None:
         """Before anything of the engine runs: afterwards its cache is its own again."""
-        if text := await asyncio.to_thread(kernels.lay_out, self.order):
+        if text := await asyncio.to_thread(kernels.lay_out, self.plan):
             self.log.say("kernels", text)
 
     async def _image(self) -> None:
         """All that the profile needs of its image, before anything else; what is not there is named, nothing starts."""
         try:
-            self.environment |= patching.apply(self.order, self.environment, self.log.say)
-            refusal = await asyncio.to_thread(modules.missing, self.order)
+            self.environment |= patching.apply(self.plan, self.environment, self.log.say)
+            refusal = await asyncio.to_thread(modules.missing, self.plan)
         except (patching.PatchError, OSError) as error:
             refusal = str(error)
         if refusal:
@@ -101,15 +101,15 @@ class Life:
 
     async def _look(self) -> None:
         """A rail that breaks under a running engine: tokens stop at once, the engine's own words come minutes later."""
-        while self.order.member(self.me.rank).rails:
+        while self.plan.member(self.me.rank).rails:
             await asyncio.sleep(EVERY)
             if self.engine:
                 with contextlib.suppress(OSError):  # an interface that goes while it is asked is gone at the next look
-                    self.log.faults("rails", await asyncio.to_thread(rails.faults, self.order, self.me.rank))
+                    self.log.faults("rails", await asyncio.to_thread(rails.faults, self.plan, self.me.rank))
 
     async def _weigh(self) -> None:
         """Weights that change under a running engine: the next start would refuse them, so it is said now."""
-        while self.order.store:
+        while self.plan.store:
             await asyncio.sleep(WEIGH_EVERY)
             if self.engine:
                 self.log.faults("weights", await asyncio.to_thread(self._weights))
@@ -123,7 +123,7 @@ class Life:
                 named = self._waiting(phase, "refused", faults[0], begun, named)
                 await self._pause(EVERY)
         if self.memory.short:
-            waited = f"{self.order.limits.memory:.0f} s"
+            waited = f"{self.plan.limits.memory:.0f} s"
             self.log.note("warning", f"memory: not all of it came back in {waited}; loading all the same")
         if not self.leaving.is_set():
             self.log.mended(("refused",))
@@ -133,29 +133,29 @@ class Life:
     def _secret(self) -> list[str]:
         """One rank has nobody to know."""
         try:
-            if len(self.order.members) > 1:
-                proof.secret(self.order.secret)
+            if len(self.plan.members) > 1:
+                proof.secret(self.plan.secret)
         except proof.NoSecret as error:
             return [str(error)]
         return []
 
     def _rails(self) -> list[str]:
-        for text in rails.mend(self.order, self.me.rank):
+        for text in rails.mend(self.plan, self.me.rank):
             self.log.say("rails", text)
-        return rails.faults(self.order, self.me.rank) + rails.unpinnable(self.order)
+        return rails.faults(self.plan, self.me.rank) + rails.unpinnable(self.plan)
 
     def _weights(self) -> list[str]:
-        return check.unverified(self.order.store, self.order.weights) if self.order.store else []
+        return check.unverified(self.plan.store, self.plan.weights) if self.plan.store else []
 
     def _as_planned(self) -> str:
-        mine = self.order.member(self.me.rank).rails
+        mine = self.plan.member(self.me.rank).rails
         standing = ", ".join(f"{rail.name} {rail.interface} {rail.address} MTU {rail.mtu}" for rail in mine)
-        models = ", ".join(model["id"] for model in self.order.weights) if self.order.store else ""
+        models = ", ".join(model["id"] for model in self.plan.weights) if self.plan.store else ""
         return "; ".join(part for part in (standing and f"rails: {standing}", models and f"weights: {models}") if part)
 
     def _waiting(self, phase: str, verdict: str, text: str, begun: float, named: str) -> str:
         """A progress line while it may still come right, the cause once it is late; what was named last."""
-        patience = self.order.limits.check + (self.order.limits.memory if phase == "memory" else 0)
+        patience = self.plan.limits.check + (self.plan.limits.memory if phase == "memory" else 0)
         if time.monotonic() - begun < patience:
             self.log.progress(phase, text)
         elif text != named:
@@ -170,7 +170,7 @@ class Life:
             try:
                 return await self.group.join()
             except OSError as error:
-                where = f"{self.order.member(self.me.rank).address}:{self.order.control_port}"
+                where = f"{self.plan.member(self.me.rank).address}:{self.plan.control_port}"
                 text = f"cannot listen at {where}: {error.strerror}; is another group of ranks on this rail?"
                 named = self._waiting("peers", "refused", text, begun, named)
             await self._pause(EVERY)
@@ -192,8 +192,8 @@ class Life:
 
     async def _offer(self, begun: float, named: str) -> str:
         if not self.echoes:
-            self.echoes = await path.listen(self.order, self.me.rank, self.me.config)
-        faults = self._rails() or await path.faults(self.order, self.me.rank, self.echoes)
+            self.echoes = await path.listen(self.plan, self.me.rank, self.me.config)
+        faults = self._rails() or await path.faults(self.plan, self.me.rank, self.echoes)
         if not faults:
             self.group.offer()
             return named
@@ -209,11 +209,11 @@ class Life:
         log.epoch = group.epoch
         log.clear()
         log.status |= {"serving": False, "transport": "", "schedulers": [], "rails": [], "compiling": False}
-        if (cause := await rpc_servers.missing(self.order, group, log, self.leaving)) or group.stop.is_set():
+        if (cause := await rpc_servers.missing(self.plan, group, log, self.leaving)) or group.stop.is_set():
             return await self._not_started(cause)
-        words = found(self.words, self.order.programs)
+        words = found(self.words, self.plan.programs)
         try:
-            watch = Watch(self.order, group, log)
+            watch = Watch(self.plan, group, log)
             self.engine = engine = Engine(words, self.environment, watch.hear)
         except OSError as error:
             return await self._not_started(
@@ -231,10 +231,10 @@ class Life:
             if not self.leaving.is_set():
                 log.cause("failed", cause)
             group.lost(cause, own=bool(broken) or not followed)
-            await waits.first(self.order.limits.lost, group.stop)  # without rank 0 it may not come
+            await waits.first(self.plan.limits.lost, group.stop)  # without rank 0 it may not come
         log.status |= {"serving": False, "engine": None, "schedulers": [], "rails": [], "moved": None, "requests": None}
         log.say(STOPPING, group.why or cause)
-        await engine.stop(self.order.limits.stop)
+        await engine.stop(self.plan.limits.stop)
         self.engine = None
         log.stopped(group.why or cause)
         log.say("stopped", "nothing of the engine is left")

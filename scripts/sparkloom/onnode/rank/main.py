@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from sparkloom.onnode.rank import reading, status_log
-from sparkloom.onnode.rank.order import ADDRESS, CONFIG, PLAN, RANK, Order
+from sparkloom.onnode.rank.plan import ADDRESS, CONFIG, PLAN, RANK, GroupPlan
 from sparkloom.onnode.rank.status_log import StatusLog
 
 DEFAULT_PLAN = "/sparkloom/plan.json"
@@ -19,20 +19,20 @@ USAGE = "usage: python3 /sparkloom/rank -- ENGINE WORDS | status"
 
 def main(words: list[str]) -> int:
     try:
-        order = Order.read(os.environ.get(PLAN, DEFAULT_PLAN))
+        plan = GroupPlan.read(os.environ.get(PLAN, DEFAULT_PLAN))
     except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"sparkloom: {os.environ.get(PLAN, DEFAULT_PLAN)} is no plan of a group: {error}", flush=True)
         return 2
     if words == ["status"]:
-        print(json.dumps(status_log.read(order.run), indent=1))
+        print(json.dumps(status_log.read(plan.run), indent=1))
         return 0
     if words[:1] != ["--"] or len(words) < 2:
         print(USAGE, file=sys.stderr)
         return 2
-    return asyncio.run(_supervise(order, words[1:]))
+    return asyncio.run(_supervise(plan, words[1:]))
 
 
-async def _supervise(order: Order, words: list[str]) -> int:
+async def _supervise(plan: GroupPlan, words: list[str]) -> int:
     """Ends the process itself: a question to the engine may still wait in a thread, and nothing waits for it."""
     from sparkloom.onnode.rank import probes
     from sparkloom.onnode.rank.group import Identity
@@ -40,13 +40,13 @@ async def _supervise(order: Order, words: list[str]) -> int:
 
     rank = int(os.environ.get(RANK, "0"))
     environment = {key: value for key, value in os.environ.items() if key not in (RANK, CONFIG, PLAN, ADDRESS)}
-    log = StatusLog(order, rank)
-    plan = Path(os.environ.get(PLAN, DEFAULT_PLAN))
-    log.status["read"] = reading.seen(plan, Path(sys.argv[0]), order.given)
-    if order.probe_port:
-        probes.start(log, os.environ.get(ADDRESS, ""), order.probe_port)
+    log = StatusLog(plan, rank)
+    file = Path(os.environ.get(PLAN, DEFAULT_PLAN))
+    log.status["read"] = reading.seen(file, Path(sys.argv[0]), plan.given)
+    if plan.probe_port:
+        probes.start(log, os.environ.get(ADDRESS, ""), plan.probe_port)
     me = Identity.of(rank, os.environ.get(CONFIG, ""), await asyncio.to_thread(build, words[0]))
-    code = await Life(order, me, words, environment, log).live()
+    code = await Life(plan, me, words, environment, log).live()
     sys.stdout.flush()
     os._exit(code)
 

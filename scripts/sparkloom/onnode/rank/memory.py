@@ -11,21 +11,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sparkloom.onnode.host.memory import info
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 
 SLACK_GIB = 8.0  # may be gone for other reasons
 CHARGED = ("AnonPages", "Shmem", "Slab", "PageTables", "KernelStack", "Mlocked")
 
 
 class Memory:
-    def __init__(self, order: Order) -> None:
-        self.order = order
+    def __init__(self, plan: GroupPlan) -> None:
+        self.plan = plan
         self.before = 0.0  # GiB available ahead of the first load
         self._short_since: float | None = None
 
     def faults(self) -> list[str]:
         """Why the next load must still wait; nothing once the memory is back, or has been waited for."""
-        now = info(Path(self.order.proc))
+        now = info(Path(self.plan.proc))
         available = now.get("MemAvailable", 0.0)
         if not available:
             return []
@@ -37,8 +37,8 @@ class Memory:
             return []
         self._short_since = self._short_since or time.monotonic()
         waited = time.monotonic() - self._short_since
-        needs = self.order.memory_gib
-        if waited > self.order.limits.memory and not available < needs <= now.get("MemTotal", 0.0):
+        needs = self.plan.memory_gib
+        if waited > self.plan.limits.memory and not available < needs <= now.get("MemTotal", 0.0):
             return []
         wanted = f"{self.before:.0f} GiB were before the last load"
         return [f"memory: {available:.1f} GiB available, {wanted}; {holder(now)}"]

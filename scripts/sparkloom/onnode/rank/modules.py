@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Callable
 
 from sparkloom.onnode.rank import causes
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 
 
 def there(name: str) -> bool:
@@ -17,17 +17,17 @@ def there(name: str) -> bool:
         return False
 
 
-def missing(order: Order, found: Callable[[str], bool] = there) -> str:
+def missing(plan: GroupPlan, found: Callable[[str], bool] = there) -> str:
     """The cause that the engine would end with, in the rules' words; empty where nothing is known to be missing.
 
     An engine that this Python does not see lives in an environment of its own: nothing is said about that one.
     """
-    if not order.package or not found(order.package):
+    if not plan.package or not found(plan.package):
         return ""
-    for entry in order.modules:
+    for entry in plan.modules:
         if not found(entry["module"]):
             line = (
                 f"ModuleNotFoundError: No module named '{entry['module']}', which {entry['flag']} needs in this image"
             )
-            return causes.named([line], order.patterns)
+            return causes.named([line], plan.patterns)
     return ""

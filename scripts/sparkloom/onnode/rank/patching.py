@@ -13,26 +13,26 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 
 
 class PatchError(Exception):
     """One sentence: which patch does not apply, where, and what to change."""
 
 
-def apply(order: Order, environment: Mapping[str, str], say: Callable[[str, str], object]) -> dict[str, str]:
+def apply(plan: GroupPlan, environment: Mapping[str, str], say: Callable[[str, str], object]) -> dict[str, str]:
     """What the engine's environment gets; nothing when there is nothing to patch."""
-    if not order.patches:
+    if not plan.patches:
         return {}
-    changed = prepare(order.patches, find_package)
+    changed = prepare(plan.patches, find_package)
     if not changed:
-        say("patched", f"{_ids(order.patches)}: the image has them already")
+        say("patched", f"{_ids(plan.patches)}: the image has them already")
         return {}
-    overlay = Path(order.run) / "overlay"
+    overlay = Path(plan.run) / "overlay"
     build(overlay, changed)
-    own = [f"{folder.name}/{inner}" for folder, inner in changed if not released(order.patches, folder, inner)]
+    own = [f"{folder.name}/{inner}" for folder, inner in changed if not released(plan.patches, folder, inner)]
     note = f"; not as released, but with the same places: {', '.join(own)}" if own else ""
-    say("patched", f"{_ids(order.patches)}: {len(changed)} files in {overlay}{note}")
+    say("patched", f"{_ids(plan.patches)}: {len(changed)} files in {overlay}{note}")
     before = environment.get("PYTHONPATH", "")
     return {"PYTHONPATH": f"{overlay}:{before}" if before else str(overlay)}
 

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any
 
-from sparkloom.onnode.rank.order import Member, Order, Rail
+from sparkloom.onnode.rank.plan import GroupPlan, Member, Rail
 
 IP_MTU_DISCOVER, IP_PMTUDISC_PROBE = 10, 3  # never fragment, and do not trust a remembered path
 OVERHEAD = 28  # IPv4 and UDP headers
@@ -39,38 +39,38 @@ class Echo(asyncio.DatagramProtocol):
         pass  # no answer says the same
 
 
-async def listen(order: Order, rank: int, mark: str) -> dict[str, Echo]:
+async def listen(plan: GroupPlan, rank: int, mark: str) -> dict[str, Echo]:
     """One socket on each of this rank's rails."""
     echoes = {}
-    for rail in order.member(rank).rails:
+    for rail in plan.member(rank).rails:
         sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE)
         sock.setblocking(False)
-        sock.bind((rail.address, order.control_port))
-        ends = {end.address for member in order.members for end in member.rails if end.name == rail.name}
+        sock.bind((rail.address, plan.control_port))
+        ends = {end.address for member in plan.members for end in member.rails if end.name == rail.name}
         made = partial(Echo, mark.encode()[:32], ends)
         _, echo = await asyncio.get_running_loop().create_datagram_endpoint(made, sock=sock)
         echoes[rail.name] = echo
     return echoes
 
 
-async def faults(order: Order, rank: int, echoes: dict[str, Echo]) -> list[str]:
+async def faults(plan: GroupPlan, rank: int, echoes: dict[str, Echo]) -> list[str]:
     """One sentence per rail and peer that full frames do not reach."""
     ends = [
         (member, rail)
-        for member in order.members
+        for member in plan.members
         for rail in member.rails
         if member.rank != rank and rail.name in echoes
     ]
-    return [text for text in await asyncio.gather(*(_probe(order, echoes[r.name], m, r) for m, r in ends)) if text]
+    return [text for text in await asyncio.gather(*(_probe(plan, echoes[r.name], m, r) for m, r in ends)) if text]
 
 
-async def _probe(order: Order, echo: Echo, member: Member, rail: Rail) -> str:
+async def _probe(plan: GroupPlan, echo: Echo, member: Member, rail: Rail) -> str:
     full = rail.mtu - OVERHEAD
-    if await _comes_back(order, echo, rail, full):
+    if await _comes_back(plan, echo, rail, full):
         return ""
     where = f"rail {rail.name} to {member} ({rail.address})"
-    if await _comes_back(order, echo, rail, SMALL):
+    if await _comes_back(plan, echo, rail, SMALL):
         return (
             f"{where}: small frames pass, frames of {rail.mtu} bytes do not: "
             "the switch or the other end has a smaller MTU; run playbooks/fabric.yml"
@@ -78,10 +78,10 @@ async def _probe(order: Order, echo: Echo, member: Member, rail: Rail) -> str:
     return f"{where}: no answer; is its cable in, is its supervisor up (its own log says)?"
 
 
-async def _comes_back(order: Order, echo: Echo, rail: Rail, size: int) -> bool:
+async def _comes_back(plan: GroupPlan, echo: Echo, rail: Rail, size: int) -> bool:
     echo.seen.discard((rail.address, size))
     for _ in range(TRIES):
-        echo.transport.sendto((b"?" + echo.mark).ljust(size, b"."), (rail.address, order.control_port))
+        echo.transport.sendto((b"?" + echo.mark).ljust(size, b"."), (rail.address, plan.control_port))
         for _ in range(10):
             await asyncio.sleep(WAIT / 10)
             if (rail.address, size) in echo.seen:

@@ -18,7 +18,7 @@ from typing import Any
 from sparkloom.onnode import http_server, listening, prometheus
 from sparkloom.onnode.http_server import Shared
 from sparkloom.onnode.rank import exposition
-from sparkloom.onnode.rank.order import STATUS_PATH
+from sparkloom.onnode.rank.plan import STATUS_PATH
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
 
 LONGEST = 4096  # bytes of a question

@@ -12,22 +12,22 @@ import time
 from collections.abc import Callable, Iterable
 
 from sparkloom.onnode.prometheus import samples
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 
 LOOKS = 3  # so many in vain before silence counts: a supervisor that did not run has seen nothing
 ITERATIONS = ("iter", "numActiveRequests", "numQueuedRequests")  # TensorRT-LLM's page is a list of such
 
 
 class Progress:
-    def __init__(self, order: Order, clock: Callable[[], float] = time.monotonic) -> None:
-        self.order, self.clock = order, clock
+    def __init__(self, plan: GroupPlan, clock: Callable[[], float] = time.monotonic) -> None:
+        self.plan, self.clock = plan, clock
         self.at, self.by = clock(), "the start"
         self.requests: float | None = None  # running and waiting; None: the engine does not tell
         self.looks = 0  # in a row that saw nothing
         self.mute = False  # it told once, and gives no page any more
-        self._clients = self.at - order.limits.silence  # when somebody was last seen to wait for what cannot be seen
+        self._clients = self.at - plan.limits.silence  # when somebody was last seen to wait for what cannot be seen
         self._moves: tuple[float, ...] | None = None
-        self._patterns = [re.compile(pattern) for pattern in order.works]
+        self._patterns = [re.compile(pattern) for pattern in plan.works]
 
     def note(self, by: str, at: float | None = None) -> None:
         self.at, self.by, self.looks = at or self.clock(), by, 0
@@ -39,7 +39,7 @@ class Progress:
     def page(self, text: str | None) -> None:
         """One look at its counters; None when it gave no page."""
         self.looks += 1
-        seen = numbers(text or "", self.order.requests, self.order.moves)
+        seen = numbers(text or "", self.plan.requests, self.plan.moves)
         self.mute = text is None and self._moves is not None
         if seen is None:
             self.requests = None
@@ -59,7 +59,7 @@ class Progress:
         Without counters, clients that are connected may wait for work that cannot be seen. An engine that had counters
         and gives no page now is not one of those: llama.cpp answers for them in the thread that computes.
         """
-        now, limits = self.clock(), self.order.limits
+        now, limits = self.clock(), self.plan.limits
         quiet = now - self.at
         if quiet <= limits.silence or self.looks < LOOKS:
             return 0.0

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sparkloom.onnode import interfaces
 from sparkloom.onnode.host.read import text
-from sparkloom.onnode.rank.order import Order, Rail
+from sparkloom.onnode.rank.plan import GroupPlan, Rail
 
 RENEW = "delete this pod so that it is made again: a pod gets its rails when it is made"
 IPC_LOCK = 1 << 14  # linux/capability.h
@@ -19,21 +19,21 @@ HELD = re.compile(r"^CapEff:\s*([0-9a-f]+)$", re.M)
 FABRIC = "run playbooks/fabric.yml, which says what this node lacks"
 
 
-def faults(order: Order, rank: int) -> list[str]:
+def faults(plan: GroupPlan, rank: int) -> list[str]:
     """One sentence per fault, none when both rails stand."""
     here = interfaces.addresses()
-    return [text for rail in order.member(rank).rails for text in _rail(order, rail, here)]
+    return [text for rail in plan.member(rank).rails for text in _rail(plan, rail, here)]
 
 
-def unpinnable(order: Order) -> list[str]:
+def unpinnable(plan: GroupPlan) -> list[str]:
     """Why RDMA cannot pin what it registers: without the right to, the engine says so an hour later, in ibverbs' words.
 
     A limit holds for whoever lacks IPC_LOCK; a capability that is not effective counts for nothing.
     """
     limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
-    if not order.rdma or limit == resource.RLIM_INFINITY:
+    if not plan.rdma or limit == resource.RLIM_INFINITY:
         return []
-    held = HELD.search((Path(order.proc) / "self/status").read_text())
+    held = HELD.search((Path(plan.proc) / "self/status").read_text())
     if held and int(held[1], 16) & IPC_LOCK:
         return []
     return [
@@ -42,15 +42,15 @@ def unpinnable(order: Order) -> list[str]:
     ]
 
 
-def mend(order: Order, rank: int) -> list[str]:
+def mend(plan: GroupPlan, rank: int) -> list[str]:
     """What this rank may put right itself: after a boot a pod can be faster than the node, whose MTU it then misses.
 
     The node did it when it gave the rail, if it could then. Without the right to do it the fault stands and is named;
     only who answers for an address is left as it is then, since most first answers are right.
     """
     here, done = interfaces.addresses(), []
-    for rail in order.member(rank).rails:
-        _own_address_only(Path(order.proc) / "sys/net/ipv4/conf" / rail.interface)
+    for rail in plan.member(rank).rails:
+        _own_address_only(Path(plan.proc) / "sys/net/ipv4/conf" / rail.interface)
         if rail.interface in here and (size := interfaces.mtu(rail.interface)) < rail.mtu:
             refused = interfaces.set_mtu(rail.interface, rail.mtu)
             if not refused:
@@ -65,7 +65,7 @@ def _own_address_only(settings: Path) -> None:
                 (settings / name).write_text(value)
 
 
-def _rail(order: Order, rail: Rail, here: dict[str, list[tuple[str, int]]]) -> Iterator[str]:
+def _rail(plan: GroupPlan, rail: Rail, here: dict[str, list[tuple[str, int]]]) -> Iterator[str]:
     name = f"rail {rail.name}: {rail.interface}"
     if rail.interface not in here:
         yield f"{name} is not in this pod (here: {', '.join(sorted(here))}); is Multus up? {RENEW}"
@@ -82,12 +82,12 @@ def _rail(order: Order, rail: Rail, here: dict[str, list[tuple[str, int]]]) -> I
         yield f"{name} is down; {RENEW}"
     elif not carrier:
         yield f"{name} has no carrier: cable, or the switch's port"
-    if order.rdma:
-        yield from _rdma(order, rail)
+    if plan.rdma:
+        yield from _rdma(plan, rail)
 
 
-def _rdma(order: Order, rail: Rail) -> Iterator[str]:
-    name, device = f"rail {rail.name}: RDMA device {rail.hca}", Path(order.sys) / "infiniband" / rail.hca
+def _rdma(plan: GroupPlan, rail: Rail) -> Iterator[str]:
+    name, device = f"rail {rail.name}: RDMA device {rail.hca}", Path(plan.sys) / "infiniband" / rail.hca
     if not device.is_dir():
         there = ", ".join(sorted(p.name for p in device.parent.iterdir())) if device.parent.is_dir() else "none"
         yield f"{name} is not there (found: {there}); is the VF's driver loaded on the node? {FABRIC}"
@@ -95,7 +95,7 @@ def _rdma(order: Order, rail: Rail) -> Iterator[str]:
     state = text(device / "ports/1/state")
     if "ACTIVE" not in state:
         yield f"{name}: its port is {state or 'without state'}, expected ACTIVE; cable, or the switch's port"
-    if file := _missing_file(order, rail):
+    if file := _missing_file(plan, rail):
         yield (
             f"{name}: {file} is not in this pod, so NCCL cannot open it; "
             "cluster.security_mode in cluster.yml says who hands it out (privileged, or a device plugin)"
@@ -119,9 +119,9 @@ def _is_gid(port: Path, index: str, address: str) -> bool:
     return mapped and text(port / "gid_attrs/types" / index) == "RoCE v2"
 
 
-def _missing_file(order: Order, rail: Rail) -> str:
+def _missing_file(plan: GroupPlan, rail: Rail) -> str:
     """The verbs file of a device, when the kernel names one and this pod has it not."""
-    folder = Path(order.sys) / "infiniband_verbs"
+    folder = Path(plan.sys) / "infiniband_verbs"
     for entry in folder.glob("uverbs*"):
         if text(entry / "ibdev") == rail.hca:
             file = Path("/dev/infiniband") / entry.name

@@ -11,24 +11,24 @@ import time
 
 from sparkloom.onnode.rank import answers, waits
 from sparkloom.onnode.rank.group import RankGroup
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.onnode.rank.status_log import StatusLog
 
 EVERY = 1.0
 
 
-async def missing(order: Order, group: RankGroup, log: StatusLog, *leaving: asyncio.Event) -> str:
+async def missing(plan: GroupPlan, group: RankGroup, log: StatusLog, *leaving: asyncio.Event) -> str:
     """Why rank 0's engine cannot start; empty once all listen, or when the group stops anyhow."""
-    if log.rank or not order.lends:
+    if log.rank or not plan.lends:
         return ""
     begun = time.monotonic()
-    for member in order.members[1:]:
-        where = f"{member.address}:{order.lends}"
-        while not await asyncio.to_thread(answers.listens, member.address, order.lends):
+    for member in plan.members[1:]:
+        where = f"{member.address}:{plan.lends}"
+        while not await asyncio.to_thread(answers.listens, member.address, plan.lends):
             if group.stop.is_set() or any(event.is_set() for event in leaving):
                 return ""
-            if time.monotonic() - begun > order.limits.lend:
-                return f"{member} did not listen at {where} in {order.limits.lend:.0f} s; its own log says why"
+            if time.monotonic() - begun > plan.limits.lend:
+                return f"{member} did not listen at {where} in {plan.limits.lend:.0f} s; its own log says why"
             log.progress("lenders", f"{member} does not listen yet at {where}")
             await waits.first(EVERY, group.stop, *leaving)
     return ""

@@ -15,7 +15,7 @@ from typing import Any
 
 from sparkloom.base.visible import but_colours, visible
 from sparkloom.onnode.rank import answers, causes, proof
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 
 SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD")
 SHORTEST = 6  # a shorter value would blank ordinary words
@@ -29,9 +29,9 @@ GONE = 300.0  # the same, until a supervisor counts as stuck for good: a node th
 class StatusLog:
     """Lines look like `[sparkloom rank 1 epoch 2] phase: text`; `site/groups/waiting.py` reads them."""
 
-    def __init__(self, order: Order, rank: int) -> None:
-        self.order, self.rank, self.epoch = order, rank, 0
-        self.file = Path(order.run) / STATUS
+    def __init__(self, plan: GroupPlan, rank: int) -> None:
+        self.plan, self.rank, self.epoch = plan, rank, 0
+        self.file = Path(plan.run) / STATUS
         self.status: dict[str, Any] = {
             "rank": rank, "epoch": 0, "phase": "new", "text": "", "cause": "", "serving": False,
             "since": time.time(), "beat": time.time(), "transport": "", "engine": None, "schedulers": [],
@@ -41,7 +41,7 @@ class StatusLog:
         known = {v for k, v in os.environ.items() if any(s in k.upper() for s in SECRET)}
         known.add(answers.key() or "")  # SGLang prints it among its arguments
         with contextlib.suppress(proof.NoSecret):
-            known.add(proof.secret(order.secret).decode(errors="replace"))
+            known.add(proof.secret(plan.secret).decode(errors="replace"))
         self._secrets = sorted((v for v in known if len(v) >= SHORTEST), key=len, reverse=True)
         self._last, self._at = "", 0.0
         self._lock = threading.Lock()
@@ -71,7 +71,7 @@ class StatusLog:
         text = self.hidden(" ".join(text.split()))
         self.status |= {"cause": text, "cause_phase": phase, "cause_epoch": self.epoch}
         with contextlib.suppress(OSError):  # no kubelet here
-            Path(self.order.words).write_text(f"rank {self.rank} on {self.order.member(self.rank).node}: {text}\n")
+            Path(self.plan.words).write_text(f"rank {self.rank} on {self.plan.member(self.rank).node}: {text}\n")
         self.say(phase, text)
 
     def stopped(self, why: str) -> None:

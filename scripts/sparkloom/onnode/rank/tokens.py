@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from sparkloom.onnode.rank import answers, procs
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.onnode.rank.progress import Progress
 
 FIRST_EVERY = 2.0
@@ -15,8 +15,8 @@ FIRST_EVERY = 2.0
 class Tokens:
     """A look at its counters and a question, each in a thread of its own: a question may wait for a minute."""
 
-    def __init__(self, order: Order) -> None:
-        self.order, self.progress = order, Progress(order)
+    def __init__(self, plan: GroupPlan) -> None:
+        self.plan, self.progress = plan, Progress(plan)
         self.first = False  # a token came
         self.problem = ""  # of the last question
         self._looked = self._asked = 0.0
@@ -24,7 +24,7 @@ class Tokens:
         self._asking: asyncio.Task[str] | None = None
 
     def step(self) -> None:
-        now, limits = time.monotonic(), self.order.limits
+        now, limits = time.monotonic(), self.plan.limits
         if self._asking and self._asking.done():
             problem, self._asking = self._asking.result(), None
             self._answered(problem)
@@ -46,7 +46,7 @@ class Tokens:
     @property
     def served(self) -> bool:
         """It gave a token and has moved since; an engine that only computes a long prompt has."""
-        return self.first and time.monotonic() - self.progress.at < 3 * self.order.limits.token_every
+        return self.first and time.monotonic() - self.progress.at < 3 * self.plan.limits.token_every
 
     def silent(self) -> str:
         """Why the engine counts as dead, when it does."""
@@ -59,16 +59,16 @@ class Tokens:
     def _due(self, now: float) -> bool:
         """Often until the first token; then only an engine that has nothing else to do, or does not tell."""
         if not self.first:
-            return now - self._asked > min(FIRST_EVERY, self.order.limits.token_every)
-        return not self.progress.requests and now - self._asked > self.order.limits.token_every
+            return now - self._asked > min(FIRST_EVERY, self.plan.limits.token_every)
+        return not self.progress.requests and now - self._asked > self.plan.limits.token_every
 
     def _page(self) -> str | None:
-        return answers.page(self.order) if self.order.metrics else None
+        return answers.page(self.plan) if self.plan.metrics else None
 
     def _question(self) -> str:
         if self.first:
-            return answers.again(self.order)
-        return answers.streamed(self.order) if answers.listens("127.0.0.1", self.order.port) else "its port is closed"
+            return answers.again(self.plan)
+        return answers.streamed(self.plan) if answers.listens("127.0.0.1", self.plan.port) else "its port is closed"
 
     def _answered(self, problem: str) -> None:
         if not problem:
@@ -78,4 +78,4 @@ class Tokens:
 
     def _others(self) -> int:
         """Connections of clients: less our own, of a question and of a look that wait."""
-        return max(0, procs.connections(self.order.port) - bool(self._asking) - bool(self._looking))
+        return max(0, procs.connections(self.plan.port) - bool(self._asking) - bool(self._looking))

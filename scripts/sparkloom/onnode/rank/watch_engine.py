@@ -10,7 +10,7 @@ from sparkloom.onnode.rank.budget import PROVED
 from sparkloom.onnode.rank.engine import Engine
 from sparkloom.onnode.rank.group import RankGroup
 from sparkloom.onnode.rank.kernels import Kernels
-from sparkloom.onnode.rank.order import Order
+from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.onnode.rank.tokens import Tokens
 from sparkloom.onnode.rank.transport import Transport
@@ -24,13 +24,13 @@ COLD = (
 
 
 class Watch:
-    def __init__(self, order: Order, group: RankGroup, log: StatusLog) -> None:
-        self.order, self.group, self.log = order, group, log
-        self.transport = Transport(order.rails, len(order.members), order.nccl)
+    def __init__(self, plan: GroupPlan, group: RankGroup, log: StatusLog) -> None:
+        self.plan, self.group, self.log = plan, group, log
+        self.transport = Transport(plan.rails, len(plan.members), plan.nccl)
         self.begun = time.monotonic()
         self.stage = "starting"
-        self.tokens = Tokens(order)
-        self.kernels = Kernels(order.cache)
+        self.tokens = Tokens(plan)
+        self.kernels = Kernels(plan.cache)
         self.compiling = ""
         self._schedulers: list[procs.Process] = []
         self._compiled = self.begun
@@ -45,7 +45,7 @@ class Watch:
         self.log.engine(line)
         self.transport.hear(line)
         self.tokens.progress.hear(line)
-        self.stage = causes.stage(line, self.order.progress) or self.stage
+        self.stage = causes.stage(line, self.plan.progress) or self.stage
 
     async def until_over(self, engine: Engine) -> str:
         """The cause when this rank fails; empty when the group stops for another reason."""
@@ -72,16 +72,16 @@ class Watch:
     async def _why(self, engine: Engine) -> str:
         await asyncio.sleep(LAST_LINES)
         how = f"the engine {procs.described(engine.code or 0, engine.tail)}"
-        named = causes.named(engine.tail, self.order.patterns)
+        named = causes.named(engine.tail, self.plan.patterns)
         return f"{how}; {named}" if named else how
 
     def _transport(self) -> str:
         """Sockets or half the fabric, as soon as NCCL says so; silence once the engine serves."""
-        if not self.order.rails or self._warned:
+        if not self.plan.rails or self._warned:
             return ""
         refusal = self.transport.refusal() or (self.transport.final() if self._must_be_known() else "")
         self.log.status["transport"] = self.transport.summary()
-        if refusal and self.order.policy == "warn":
+        if refusal and self.plan.policy == "warn":
             self._warned = True
             self.log.say("warning", refusal)
             return ""
@@ -103,7 +103,7 @@ class Watch:
     def _headless(self, engine: Engine) -> str:
         """SGLang's server answered 200 for minutes after NCCL had ended its scheduler (sglang#21486)."""
         if self.group.serves and not self._schedulers:
-            self._schedulers = procs.titled(engine.pid, self.order.schedulers)
+            self._schedulers = procs.titled(engine.pid, self.plan.schedulers)
             self.log.status["schedulers"] = [process.pid for process in self._schedulers]
         for process in self._schedulers:
             if not procs.same(process):
@@ -120,7 +120,7 @@ class Watch:
             if self.compiling:
                 progress.note("a compiler")
                 self.group.works(self.compiling)
-        if self._looking is None and now - self._compiled > self.order.limits.look:
+        if self._looking is None and now - self._compiled > self.plan.limits.look:
             self._compiled = now
             self._looking = asyncio.ensure_future(asyncio.to_thread(self.kernels.look))
         if self.group.worked > progress.at:
@@ -130,7 +130,7 @@ class Watch:
         """Before the first token a budget, which a compiler may double; after it progress."""
         if self.log.rank or self.tokens.first:
             return "" if self.log.rank else self.tokens.silent()
-        limits, now = self.order.limits, time.monotonic()
+        limits, now = self.plan.limits, time.monotonic()
         compiles = now - self.tokens.progress.at < limits.silence and now - self.begun < 2 * limits.start
         if now - self.begun > limits.start and not compiles:
             return f"no token {now - self.begun:.0f} s after the start; last seen: {self.stage}"

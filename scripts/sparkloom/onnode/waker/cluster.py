@@ -14,7 +14,7 @@ from sparkloom.onnode.now import seen
 from sparkloom.onnode.now.labels import PART_OF, ROUTER
 from sparkloom.onnode.prometheus import samples
 from sparkloom.onnode.rank.exposition import CONNECTIONS, PATH
-from sparkloom.onnode.rank.order import STATUS_PATH
+from sparkloom.onnode.rank.plan import STATUS_PATH
 from sparkloom.onnode.waker import use
 from sparkloom.onnode.waker.state import Group, Seen
 

@@ -6,9 +6,8 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sparkloom.inputs.importers import kept as block
-from sparkloom.inputs.importers.found import by_flag
-from sparkloom.inputs.profile._text import block as yaml_block
+from sparkloom.inputs.importers.found import by_flag, marked
+from sparkloom.inputs.profile._text import block
 from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.render.export import host
@@ -19,8 +18,7 @@ def write(launch: Launch, facts: Mapping[str, Any]) -> str:
     parts = ["\n".join(f"# {line}".rstrip() for line in head(launch)), *_files(launch)]
     parts += ["\n".join(_rank(launch, rank)) for rank in launch.ranks]
     parts.append(
-        "# What follows is read by `sparkloom import`; the commands above go before it.\n"
-        + block.written(yaml_block(facts, 2))
+        "# What follows is read by `sparkloom import`; the commands above go before it.\n" + marked(block(facts, 2))
     )
     return "\n\n".join(parts)
 

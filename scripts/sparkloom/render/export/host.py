@@ -26,12 +26,11 @@ def at_hosts(cluster: Cluster) -> Cluster:
 
 
 def environment(rank: Rank) -> dict[str, str]:
-    """A rank's variables with the host's names of its rails; secrets are no part of it."""
-    table = {}
-    for variable in rank.env:
-        if variable.secret is None:
-            table[variable.name] = _named(variable.value, rank) if variable.origin.kind == "fabric" else variable.value
-    return table
+    """A rank's variables with the host's names of its rails."""
+    return {
+        variable.name: _named(variable.value, rank) if variable.origin.kind == "fabric" else variable.value
+        for variable in rank.env
+    }
 
 
 def _named(value: str, rank: Rank) -> str:

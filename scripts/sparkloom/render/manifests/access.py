@@ -8,7 +8,8 @@ from typing import Any
 from sparkloom.inputs.cluster import Cluster, Destination
 from sparkloom.launch import ports
 from sparkloom.launch.resolve import Launch
-from sparkloom.render.manifests import names, supervision, template
+from sparkloom.render import template
+from sparkloom.render.manifests import names, supervision
 
 ACCESS = "sparkloom/engine-access"  # label of a namespace whose pods may reach the engine port
 
@@ -39,7 +40,7 @@ def priority_class() -> dict[str, Any]:
 def of_group(launch: Launch, cluster: Cluster) -> list[dict[str, Any]]:
     """Policies, disruption budget and Services of one group."""
     return template.objects(
-        "access",
+        "manifests/access",
         name=names.group(launch.group),
         headless=headless_name(launch),
         namespace=cluster.namespace,

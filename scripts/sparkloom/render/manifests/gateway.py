@@ -26,7 +26,9 @@ def ingress_class(cluster: Cluster, told: str) -> str:
 def service(namespace: str, port: int) -> dict[str, Any]:
     """Port 80 sends clients to 443; beside another one it stays whoever's it is."""
     opened = {"https": port, **({"http": 80} if port == 443 else {})}
-    return names.service({**METADATA, "namespace": namespace}, router.SELECTOR, opened, kind="LoadBalancer")
+    ports = [{"name": name, "port": at, "targetPort": name, "protocol": "TCP"} for name, at in opened.items()]
+    spec = {"type": "LoadBalancer", "selector": dict(router.SELECTOR), "ports": ports}
+    return names.manifest(*SERVICE, {**METADATA, "namespace": namespace}, spec=spec)
 
 
 def ingress(

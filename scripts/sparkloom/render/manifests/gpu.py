@@ -14,7 +14,8 @@ from typing import Any
 
 from sparkloom.inputs import serving
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.render.manifests import names, pod_defaults, template
+from sparkloom.render import template
+from sparkloom.render.manifests import names, pod_defaults
 
 NAMESPACE = "kube-system"
 NAME = "sparkloom-gpu"
@@ -32,7 +33,7 @@ def slices(cluster: Cluster) -> int:
 def device_plugin(cluster: Cluster, image: str, runtime_class: str) -> list[dict[str, Any]]:
     """Objects in the order to apply them."""
     objects = template.objects(
-        "gpu",
+        "manifests/gpu",
         image=image,
         runtime_class=runtime_class,
         name=NAME,

@@ -17,7 +17,8 @@ import hashlib
 from pathlib import PurePosixPath
 from typing import Any
 
-from sparkloom.render.manifests import names, template
+from sparkloom.render import template
+from sparkloom.render.manifests import names
 
 NAMESPACE, NAME = "kube-system", "multus"
 SELECTOR = {"app.kubernetes.io/name": NAME}
@@ -33,7 +34,7 @@ KEEP = (
 def multus(image: str, cni_bin: str, cni_conf: str) -> list[dict[str, Any]]:
     """Objects in the order to apply them; `cni_bin` and `cni_conf` are the node's folders."""
     objects = template.objects(
-        "multus",
+        "manifests/multus",
         image=image,
         cni_bin=cni_bin,
         cni_conf=cni_conf,

@@ -18,8 +18,8 @@ from sparkloom.onnode.now.gather import ROUTER_PORT, SITE, SITE_MAP
 from sparkloom.onnode.now.labels import ROUTER
 from sparkloom.onnode.page import main as program
 from sparkloom.onnode.page import server
-from sparkloom.render import pack
-from sparkloom.render.manifests import access, names, pod_defaults, template
+from sparkloom.render import pack, template
+from sparkloom.render.manifests import access, names, pod_defaults
 
 NAME = "page"
 SELECTOR = {"app.kubernetes.io/name": NAME}
@@ -32,7 +32,7 @@ def page(image: str, namespace: str, facts: Mapping[str, Any], api: Sequence[tup
     packed, files = pack.program(NAME), static()
     read = json.dumps([packed.stamp, files], sort_keys=True).encode()
     return template.objects(
-        NAME,
+        f"manifests/{NAME}",
         image=image,
         namespace=namespace,
         labels={**SELECTOR, "app.kubernetes.io/component": NAME, **names.PART_OF},

@@ -11,7 +11,8 @@ from sparkloom.launch import ports
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.launch.values import EnvVar
 from sparkloom.onnode.images import reference
-from sparkloom.render.manifests import access, attachments, names, pod_secrets, supervision, template, volumes
+from sparkloom.render import template
+from sparkloom.render.manifests import access, attachments, names, pod_secrets, supervision, volumes
 
 GRACE_SECONDS = 60  # a supervisor drains for 40 s and gives the engine 10 s to end
 
@@ -20,7 +21,7 @@ def stateful_set(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]
     """Without the hash over what is applied, which covers all ranks: `stamp` adds it."""
     ends, offered = rank.place.endpoints, devices(launch, cluster)
     (made,) = template.objects(
-        "rank",
+        "manifests/rank",
         name=names.rank(launch, rank.index),
         namespace=cluster.namespace,
         labels=names.labels(launch, rank.index),
@@ -101,9 +102,6 @@ def handed_out(launch: Launch, cluster: Cluster) -> bool:
 
 
 def environment(variable: EnvVar) -> dict[str, Any]:
-    if variable.secret:
-        name, key = variable.secret
-        return {"name": variable.name, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}}
     return {"name": variable.name, "value": literal(variable.value)}
 
 

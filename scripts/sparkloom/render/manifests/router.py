@@ -17,7 +17,8 @@ from typing import Any
 
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import ports
-from sparkloom.render.manifests import access, names, pod_defaults, template
+from sparkloom.render import template
+from sparkloom.render.manifests import access, names, pod_defaults
 from sparkloom.render.router import Terms, envoy
 
 NAME = "router"
@@ -61,7 +62,7 @@ def router(
     asked = pod_defaults.tcp(*sorted({*engines, ports.PROBES}))
     shown = [{"to": [{"podSelector": {"matchLabels": page}}], "ports": pod_defaults.tcp(PAGE_PORT)}]
     made = template.objects(
-        NAME,
+        f"manifests/{NAME}",
         image=image,
         namespace=cluster.namespace,
         labels=LABELS,

@@ -16,7 +16,7 @@ from sparkloom.launch import engines, fabric, patches, patience, ports
 from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.onnode.rank import reading
-from sparkloom.onnode.rank.order import ADDRESS, CONFIG, RANK, Member, Rail
+from sparkloom.onnode.rank.plan import ADDRESS, CONFIG, RANK, Member, Rail
 from sparkloom.render import pack
 from sparkloom.render.manifests import files, names, pod_secrets
 

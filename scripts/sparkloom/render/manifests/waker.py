@@ -20,8 +20,8 @@ from sparkloom.onnode.now.labels import ROUTER
 from sparkloom.onnode.waker import lease, server
 from sparkloom.onnode.waker import main as program
 from sparkloom.onnode.waker.state import GROUPS, Group
-from sparkloom.render import pack
-from sparkloom.render.manifests import access, names, pod_defaults, template
+from sparkloom.render import pack, template
+from sparkloom.render.manifests import access, names, pod_defaults
 from sparkloom.render.manifests.page import NOBODY
 from sparkloom.render.manifests.router import METRICS
 
@@ -39,7 +39,7 @@ def waker(
     read = json.dumps([packed.stamp, command]).encode()
     heads = {**names.ENGINES, names.RANK: "0"}
     made = template.objects(
-        NAME,
+        f"manifests/{NAME}",
         image=image,
         command=command,
         namespace=cluster.namespace,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.render.manifests import pod_defaults, template
+from sparkloom.render import template
+from sparkloom.render.manifests import pod_defaults
 from sparkloom.render.metrics import labels, series
 
 NOBODY = 65534
@@ -24,7 +25,7 @@ QUIET = "^(lo|veth.*|cni.*|flannel.*|docker.*|br-.*)$"
 def objects(cluster: Cluster, image: str, *, another: bool) -> list[dict[str, Any]]:
     """`another`: a node-exporter of somebody else's is on these nodes, so ours tells only what that one does not."""
     return template.objects(
-        "exporter",
+        "manifests/exporter",
         image=image,
         namespace=cluster.namespace,
         labels={**labels.OURS, **labels.HOSTS},

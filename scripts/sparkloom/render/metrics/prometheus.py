@@ -8,7 +8,8 @@ from typing import Any
 import yaml
 
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.render.manifests import names, pod_defaults, template
+from sparkloom.render import template
+from sparkloom.render.manifests import names, pod_defaults
 from sparkloom.render.metrics import alerts, labels, scrapes
 
 NOBODY = 65534
@@ -20,7 +21,7 @@ def objects(cluster: Cluster, image: str, keep_gb: int) -> list[dict[str, Any]]:
     texts = files(cluster)
     digest = hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:16]
     return template.objects(
-        "prometheus",
+        "manifests/prometheus",
         image=image,
         namespace=cluster.namespace,
         labels={**labels.OURS, **labels.PROMETHEUS},

@@ -142,13 +142,18 @@ def policies(namespace: str, peers: Sequence[dict[str, Any]]) -> list[dict[str, 
     directions K3s' controller lets pass more.
     """
     asked = [job for job in jobs() if job.name in (series.RANKS, series.HOSTS)]
-    made = [
-        names.network_policy(labels.meta(f"{job.name}-heard", namespace), job.pods, ingress=_heard(job, peers))
-        for job in asked
-    ]
-    return [*made, names.network_policy(labels.meta(f"{series.HOSTS}-out", namespace), labels.HOSTS, egress=[])]
+    made = [_policy(f"{job.name}-heard", namespace, job.pods, ingress=_heard(job, peers)) for job in asked]
+    return [*made, _policy(f"{series.HOSTS}-out", namespace, labels.HOSTS, egress=[])]
 
 
 def _heard(job: Job, peers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Nothing where nobody scrapes: to Kubernetes an empty list of peers means everybody."""
     return [{"from": list(peers), "ports": [{"protocol": "TCP", "port": job.port}]}] if peers else []
+
+
+def _policy(name: str, namespace: str, pods: Mapping[str, str], **ways: list[dict[str, Any]]) -> dict[str, Any]:
+    """`ingress` or `egress`. Without rules nobody passes, and the key is left out: the API server keeps an empty list
+    as something else, and each apply would change it."""
+    spec = {"podSelector": {"matchLabels": dict(pods)}, "policyTypes": [way.capitalize() for way in ways]}
+    rules = {way: listed for way, listed in ways.items() if listed}
+    return names.manifest("networking.k8s.io/v1", "NetworkPolicy", labels.meta(name, namespace), spec={**spec, **rules})

@@ -1,5 +1,5 @@
 -- What Envoy cannot be told in its configuration: which model a body asks for, who may, how much, what was used.
--- door.lua has seen whose key it is before a body was read; between the two Envoy's own buffer waits for the whole of it.
+-- admission.lua has seen whose key it is before a body was read; between the two Envoy's own buffer waits for the whole of it.
 -- One worker runs this (envoy --concurrency 1), so these tables are the whole router's. Who may do what stands in the
 -- metadata of the routes, which Envoy takes anew from their file while streams go on; `version` says when it changed.
 local byte, find, sub, format = string.byte, string.find, string.sub, string.format

@@ -35,7 +35,7 @@ def missing(cluster: Cluster, facts: Facts) -> list[Finding]:
     wanted = gpu.slices(cluster) if ours(facts) else 1
     logs = f"kubectl -n {gpu.NAMESPACE} logs -l app.kubernetes.io/name={gpu.NAME}; the driver and the toolkit there"
     return [
-        Finding(node, "GPU", _told(offered), str(wanted), logs)
+        Finding(node, "GPU", _counted(offered), str(wanted), logs)
         for node, offered in _offered(cluster, facts)
         if offered < wanted or (ours(facts) and offered != wanted)
     ]
@@ -46,7 +46,7 @@ def _offered(cluster: Cluster, facts: Facts) -> list[tuple[str, int]]:
     return [(node.name, int(nodes.get(node.kubernetes_node, {}).get("gpus", 0))) for node in cluster.nodes]
 
 
-def _told(offered: int) -> str:
+def _counted(offered: int) -> str:
     return f"{offered} nvidia.com/gpu" if offered else "no allocatable nvidia.com/gpu"
 
 
@@ -75,7 +75,7 @@ def _slices(cluster: Cluster, node: str, offered: int) -> Finding | None:
     """What somebody else's plugin offers: to one pod where there is one group, to several where some may share."""
     if offered > 1 and not cluster.several:
         fix = "switch time slicing off in your device plugin: two engines on one GPU share one memory"
-        return Finding(node, "GPU", _told(offered), "1", fix, "warning")
+        return Finding(node, "GPU", _counted(offered), "1", fix, "warning")
     if offered == 1 and cluster.several:
         fix = (
             "groups with a fraction need one each; your device plugin's own configuration says how many there are: "
@@ -83,12 +83,12 @@ def _slices(cluster: Cluster, node: str, offered: int) -> Finding | None:
             "same name (renameByDefault: false)"
         )
         return Finding(
-            node, "GPU", _told(offered), f"{gpu.slices(cluster)}, where groups share a Spark", fix, "warning"
+            node, "GPU", _counted(offered), f"{gpu.slices(cluster)}, where groups share a Spark", fix, "warning"
         )
     return None
 
 
-def told(facts: Facts) -> str:
+def who_offers(facts: Facts) -> str:
     """Who offers them, in a sentence."""
     most = max((node["gpus"] for node in facts["nodes"].values()), default=0)
     each = f", each to {most} pods" if most > 1 else ""

@@ -16,7 +16,6 @@ from sparkloom.render.k3s import machines
 from sparkloom.render.k3s.config import Machine
 from sparkloom.render.manifests import pod
 from sparkloom.site.checks import (
-    basics,
     clocks,
     firewall,
     gpu_speed,
@@ -30,6 +29,9 @@ from sparkloom.site.checks import (
 from sparkloom.site.foreign import judge as foreign
 
 Probe = Mapping[str, Any]
+OLDEST_PYTHON = (3, 9)
+LONGEST_WORDS = 240
+SUDO = "run with -K, or let ansible_user use sudo without a password"
 # Every maker's GB10 runs DGX OS, whose release file says DGX_NAME="DGX Spark" on all of them; DMI differs by maker.
 RELEASE = re.compile(r'DGX_NAME="?DGX.Spark|GB10', re.I)
 # The range that NVIDIA's own kernel takes for the GPU of a GB10 (NV-Kernels pull request 396, 2026-04).
@@ -87,10 +89,10 @@ def judge(cluster: Cluster, probes: Mapping[str, Probe], expected: Expected, onl
     plan = fabric.plan(cluster)
     for machine in asked:
         if machine.name not in read:
-            findings.append(basics.unusable(machine.name, probes.get(machine.name, {})))
+            findings.append(_unusable(machine.name, probes.get(machine.name, {})))
             continue
         probe = read[machine.name]
-        findings += basics.system(machine.name, probe)
+        findings += _system(machine.name, probe)
         findings += _spark(machine.name, cluster, probe, expected) if machine.spark else ()
         findings += kubernetes_needs.judge(machine, probe, cgroup_v1=expected.cgroup_v1, adopt=expected.k3s_adopt)
         findings += _disks(machine, probe, expected)
@@ -103,6 +105,30 @@ def judge(cluster: Cluster, probes: Mapping[str, Probe], expected: Expected, onl
     findings += clocks.judge(read, expected.clock_seconds)
     findings += software.drivers_differ(sparks, expected.driver) if cluster.expect_gb10 else ()
     return [*findings, *software.firmware_differs(cluster, sparks)]
+
+
+def _unusable(node: str, probe: Probe) -> Finding:
+    """The node could not be read at all: why, in the words a person can act on."""
+    why = " ".join(str(probe.get("msg") or "no answer").split()).removeprefix("Task failed: ")
+    why = why if len(why) <= LONGEST_WORDS else f"{why[:LONGEST_WORDS]} ..."
+    if probe.get("unreachable") or re.search(r"no such container|connection (refused|timed out)", why, re.I):
+        fix = "ansible_host and ansible_user in hosts.yml; ssh-copy-id"
+        return Finding(node, "connection", why, "a login over ssh", fix)
+    if re.search(r"sudo|become", why, re.I):
+        return Finding(node, "sudo", why, "root through sudo", SUDO)
+    if re.search(r"python|interpreter", why, re.I):
+        fix = "apt-get install python3 there, or set ansible_python_interpreter"
+        return Finding(node, "python", why, "python3 on the node", fix)
+    return Finding(node, "connection", why, "an answer", "run again with -vvv")
+
+
+def _system(node: str, probe: Probe) -> Iterator[Finding]:
+    told = probe["system"]
+    if tuple(told["python"][:2]) < OLDEST_PYTHON:
+        python = ".".join(map(str, told["python"]))
+        yield Finding(node, "python", python, "3.9 or newer", "ansible_python_interpreter in hosts.yml")
+    if told["euid"] != 0:
+        yield Finding(node, "sudo", f"uid {told['euid']}", "root", SUDO)
 
 
 def is_gb10(probe: Probe) -> bool:
@@ -143,7 +169,7 @@ def _disks(machine: Machine, probe: Probe, expected: Expected) -> Iterator[Findi
     if not machine.spark:
         gib = expected.server_free_gib
         need = {expected.disk_path: (gib, f"{gib:g} GiB for {kubernetes_needs.BOX_NEEDS}")}
-        yield from basics.disks(node, probe, need, "another machine as server; preflight_server_free_gib")
+        yield from _room(node, probe, need, "another machine as server; preflight_server_free_gib")
         return
     there = float(probe["content_gib"].get(expected.store, 0)) if expected.store else 0.0
     missing = max(0.0, expected.weights_gib.get(node, 0.0) - there)
@@ -151,7 +177,21 @@ def _disks(machine: Machine, probe: Probe, expected: Expected) -> Iterator[Findi
         expected.disk_path: (expected.free_gib, f"{expected.free_gib:g} GiB for images and logs"),
         expected.store: (missing, f"{missing:.0f} GiB of weights that are not there yet"),
     }
-    yield from basics.disks(node, probe, need, "cluster.model_store in cluster.yml on another disk; preflight_free_gib")
+    yield from _room(node, probe, need, "cluster.model_store in cluster.yml on another disk; preflight_free_gib")
+
+
+def _room(node: str, probe: Probe, need: Mapping[str, tuple[float, str]], change: str) -> Iterator[Finding]:
+    """What is needed under each path, and for what, added up per file system."""
+    for device in dict.fromkeys(disk["device"] for disk in probe["disks"]):
+        here = [disk for disk in probe["disks"] if disk["device"] == device]
+        paths = list(dict.fromkeys(disk["path"] for disk in here))
+        parts = [need[path] for path in paths if path in need]
+        free, wanted = min(disk["free_gib"] for disk in here), sum(gib for gib, _ in parts)
+        if free >= wanted:
+            continue
+        uses = " and ".join(use for gib, use in parts if gib)
+        found = f"{free:.1f} GiB free under {' and '.join(paths)}"
+        yield Finding(node, "disk", found, f"{wanted:.0f} GiB: {uses}", f"make room, or {change}")
 
 
 def exposed(cluster: Cluster, launch: Launch) -> Iterator[Finding]:

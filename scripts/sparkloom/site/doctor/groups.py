@@ -1,4 +1,4 @@
-"""The groups of a site that serves several: what each one's tasks are told, and what nobody's group left behind.
+"""The groups of a site: what each one's tasks are told, and what nobody's group left behind.
 
 Everything else of a site is asked once. What is found of a group names it.
 """
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from sparkloom.base.finding import Finding
 from sparkloom.inputs import group_name
 from sparkloom.inputs.serving import called
-from sparkloom.judge.fleet.steps import Member
 from sparkloom.render.manifests import names
 from sparkloom.site.checks import report, serving
 from sparkloom.site.client import Client
@@ -24,7 +23,6 @@ if TYPE_CHECKING:  # a verdict needs no plan
 
 Data = dict[str, Any]
 KNOWN = "__doctor_groups"  # under which a plan tells the machines of them
-STORES = "__model_serving_stores"  # what each machine registers of the weights
 STOPS = "playbooks/serve.yml makes the site equal to its list, and stops what is not in it"
 
 
@@ -33,13 +31,17 @@ def planned(plan: FleetPlan, word: str, profile: str) -> list[Data]:
     chosen = [one for one in plan.grouped if profile in ("", one.group.profile)]
     if word:
         chosen = [one for one in chosen if word in (one.group.name, one.group.alias, one.group.label)]
-    return [planning.as_dict(Member(one.group, one.state)) for one in chosen]
+    return [planning.as_dict(one.group) for one in chosen]
+
+
+def unlisted(profile: str) -> Data:
+    """That of a site without a list: its findings name no group."""
+    return {"name": "", "profile": profile, "nodes": []}
 
 
 def told(group: Mapping[str, Any]) -> Data:
     """The variables of role model_serving that say which group is meant."""
     return {
-        "model_serving_group": group["name"],
         "model_serving_profile": group["profile"],
         "__model_serving_at": group["nodes"],
         "__model_serving_seat": group.get("seat", {}),

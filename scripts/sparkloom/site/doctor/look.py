@@ -9,11 +9,9 @@ from typing import Any
 from kubernetes.client import ApiException
 from urllib3.exceptions import HTTPError
 
-from sparkloom import case
 from sparkloom.base.finding import Finding
 from sparkloom.inputs import serving as serving_list
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.launch.groups import Placed
 from sparkloom.render.manifests import names
 from sparkloom.site import client, now
 from sparkloom.site.checks import kubernetes, report, serving
@@ -29,16 +27,6 @@ class Asked:
     cluster: Cluster
     group: RenderedGroup
     listed: Mapping[str, Any] | None
-
-    @classmethod
-    def of(cls, args: Data, listed: Mapping[str, Any] | None, cluster: Cluster) -> Asked:
-        policy = args["options"]["transport"]
-        how = {"force": args["options"]["force"], "policy": policy}
-        if args["group"] and not args["seat"]:
-            made = case.render_group(args["group"], listed, runs=observed.known(cluster), **how)
-        else:
-            made = case.render(args["profile"], cluster, seat=Placed.of(args["seat"]), **how)
-        return cls(cluster, RenderedGroup(made, policy), listed)
 
     @property
     def on_demand(self) -> set[str]:

@@ -24,9 +24,8 @@ PLANS = tuple((Part(entry["role"], entry["file"]), entry["register"]) for entry 
 ON_A_NODE, ON_THE_CONTROLLER = frozenset(TABLE["on_a_node"]), frozenset(TABLE["on_the_controller"])
 APPLIED = "kubernetes.core.k8s"
 OF_THE_NODES = tuple(Part(**entry) for entry in TABLE["of_the_nodes"])
-WEIGHTS = Part("model_serving", "weights")  # of each group, where there are several
+WEIGHTS = Part("model_serving", "weights")  # of each group
 OF_THE_CLUSTER = tuple(Part(**entry) for entry in TABLE["of_the_cluster"])
-OF_A_GROUP = tuple(part for part in OF_THE_CLUSTER if part.role == "model_serving")
 
 
 def k3s_is_ours(known: Mapping[str, Any]) -> bool:

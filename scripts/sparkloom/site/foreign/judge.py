@@ -6,16 +6,20 @@ rail's subnet they are another node's serving address before long. Addresses els
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+import yaml
 
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster, Rail
 from sparkloom.launch.fabric import Plan
+from sparkloom.site.foreign import netplan
 from sparkloom.site.foreign.definition import Definition, interface
 from sparkloom.site.foreign.node import NONE, Network, Node
 
+NOTE = "# The rails of this file were taken over by sparkloom (fabric_adopt); playbooks/teardown.yml gives it back.\n"
 EXPECTED = "a port and a subnet that nobody else defines"
 ADOPT = (
     "-e fabric_adopt=true: playbooks/fabric.yml takes it over, the node keeps it as it was, and teardown_fabric gives "
@@ -161,3 +165,44 @@ def _live_claim(node: Node, name: str, cidr: str, rail: Rail, what: str, link: M
         reason = "the way to this node" if name in node.management else "no port of a card"
         return Claim(rail.half, f"{what} ({name} is {reason})", other, adoptable=False)
     return Claim(rail.half, what, f"{other}; or {ADOPT}", live=(name, cidr))
+
+
+# --- taken over -----------------------------------------------------------------------------------------------
+
+
+def changes(node: Node) -> dict[str, Any]:
+    """`files`: path and new content, none for a file that goes; `addresses`: interface and cidr to take away.
+
+    A file keeps what is not about the rails. The node keeps how each of them was.
+    """
+    taken = [claim for claim in claims(node) if claim.adoptable and not claim.warns]
+    definitions = list(dict.fromkeys(claim.definition for claim in taken if claim.definition))
+    live = dict.fromkeys(claim.live for claim in taken if claim.live)
+    texts = {file["path"]: file["text"] for file in node.network["files"]}
+    paths = dict.fromkeys(path for definition in definitions for path in definition.files)
+    return {
+        "files": [{"path": path, "content": _without(path, texts[path], definitions)} for path in paths],
+        "addresses": [{"interface": name, "cidr": cidr} for name, cidr in [*live, *_of_files(node, definitions)]],
+    }
+
+
+def _of_files(node: Node, definitions: Iterable[Definition]) -> list[tuple[str, str]]:
+    """A port that loses its file keeps its addresses until somebody takes them."""
+    written = {cidr for definition in definitions for cidr, _ in definition.addresses}
+    live = [(name, cidr) for name, link in node.links.items() for cidr in link["addresses"] if cidr in written]
+    return [entry for entry in live if entry not in node.planned and entry[0] not in node.management]
+
+
+def _without(path: str, text: str, definitions: Iterable[Definition]) -> str | None:
+    mine = [definition for definition in definitions if path in definition.files]
+    if any(definition.kind != "netplan" for definition in mine):
+        return None
+    data = netplan.network(text)
+    for definition in mine:
+        data[definition.section].pop(definition.name)
+    for section in netplan.SECTIONS:
+        if section in data and not data[section]:
+            del data[section]
+    if not set(data) - {"version"}:
+        return None
+    return NOTE + yaml.safe_dump({"network": data}, sort_keys=False)

@@ -57,10 +57,6 @@ class RenderedGroup:
         return pod_secrets.wanted(self.launch)
 
     @property
-    def rails(self) -> int:
-        return len(self.launch.fabric)
-
-    @property
     def folder(self) -> Path:
         return kept(self.rendered.case.cluster.name)
 

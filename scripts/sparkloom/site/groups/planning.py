@@ -6,7 +6,7 @@ there ends when somebody said so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -17,7 +17,6 @@ from sparkloom.inputs import profile
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.serving import called, whole
 from sparkloom.judge.fleet import FleetPlan, steps
-from sparkloom.judge.fleet.steps import Member
 from sparkloom.launch import downloads, fleet_record
 from sparkloom.launch.groups import Placed, Running
 from sparkloom.onnode.now.labels import ONLY_SERVED
@@ -43,7 +42,7 @@ WHAT = {
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    members: Sequence[Member]
+    members: Sequence[Placed]
     waves: Sequence[steps.Wave]
     findings: Sequence[Finding] = ()
     said: str = ""
@@ -51,7 +50,7 @@ class Rollout:
     @property
     def holds(self) -> bool:
         """Whether a group that is on demand starts, or is put to sleep: nobody else may do so meanwhile."""
-        starts = any(one.placed.on_demand and one.state != steps.STAYS for one in self.members)
+        starts = any(one.on_demand and one.state != steps.STAYS for one in self.members)
         return starts or any(wave.sleep for wave in self.waves)
 
     def as_dict(self) -> dict[str, Any]:
@@ -59,29 +58,28 @@ class Rollout:
         told = {one.name: as_dict(one) for one in self.members}
         waves = [
             {
-                **wave.as_dict(),
                 "stop": [names.marked(name) for name in wave.stop],
+                "start": [told[name] for name in wave.start],
+                "idle": list(wave.idle),
                 "sleep": [names.marked(name) for name in wave.sleep],
-                "start": [told[n] for n in wave.start],
             }
             for wave in self.waves
         ]
         return {"groups": list(told.values()), "waves": waves, "holds": self.holds}
 
 
-def as_dict(one: Member) -> dict[str, Any]:
+def as_dict(one: Placed) -> dict[str, Any]:
     """A group as the roles take it; `seat` is empty for the one of a site with one profile."""
-    placed = one.placed
     return {
         "name": one.name,
         "label": names.marked(one.name),
-        "profile": placed.profile,
+        "profile": one.profile,
         "nodes": list(one.nodes),
         "state": one.state,
-        "alone": placed.fraction is None,
-        "seat": {} if one.unlisted else asdict(placed),
-        "served": placed.served,
-        "on_demand": placed.on_demand,
+        "alone": one.fraction is None,
+        "seat": asdict(one) if one.where else {},
+        "served": one.served,
+        "on_demand": one.on_demand,
     }
 
 
@@ -93,20 +91,19 @@ def alone(name: str, cluster: Cluster, stands: Mapping[str, Sequence[str]]) -> R
     loaded = profile.load(name)
     here = names.marked(loaded.name) in stands
     state = steps.STAYS if here else "new"
-    placed = Placed(loaded.name, name, tuple(downloads.nodes(loaded, cluster)), only=True)
-    mine = Member(placed, state, unlisted=True)
+    mine = Placed(loaded.name, name, tuple(downloads.nodes(loaded, cluster)), only=True, state=state)
     others = tuple(one for one in stands if one != names.marked(loaded.name))
     idle = () if here else tuple(node.name for node in cluster.nodes)
     return Rollout([mine], [steps.Wave(others, (loaded.name,), idle)])
 
 
-def members(planned: FleetPlan) -> list[Member]:
+def members(planned: FleetPlan) -> list[Placed]:
     """Refused where the list does not pack."""
     if planned.fits is False:
         told = "; ".join(planned.advice)
         message = f"{planned.reason}{f'; what would help: {told}' if told else ''}"
         raise InputError.single("serve", message, rule="does-not-pack")
-    return [Member(one.group, one.state) for one in planned.grouped]
+    return [one.group for one in planned.grouped]
 
 
 def of_list(planned: FleetPlan, runs: Mapping[str, Running], more: Mapping[str, Sequence[str]], policy: str) -> Rollout:
@@ -114,49 +111,48 @@ def of_list(planned: FleetPlan, runs: Mapping[str, Running], more: Mapping[str, 
     made = [_looked_at(one, planned, runs, policy) for one in members(planned)]
     here = {name: one.nodes for name, one in runs.items()} | dict(more)
     waves = steps.order(made, here)
-    said = [words(made, here, waves), *(one.message for one in planned.findings if one.rule == "fleet-nobody-wakes")]
+    asleep = {name for name, one in runs.items() if not one.awake}
+    warned = (one.message for one in planned.findings if one.rule == "fleet-nobody-wakes")
+    said = [*_words(made, here, waves, asleep), *warned]
     return Rollout(made, waves, planned.findings, "\n".join(said))
 
 
-def _looked_at(one: Member, planned: FleetPlan, runs: Mapping[str, Running], policy: str) -> Member:
+def _looked_at(one: Placed, planned: FleetPlan, runs: Mapping[str, Running], policy: str) -> Placed:
     """One that stays, unless what it starts with has changed since, or it does not sleep as it should."""
-    if one.name in runs:
-        one = replace(one, asleep=not runs[one.name].awake)
     if one.state != steps.STAYS:
         return one
-    now, ran = (
-        case.render(one.placed.profile, planned.cluster, force=True, policy=policy, seat=one.placed),
-        runs[one.name],
-    )
+    now, ran = case.render(one.profile, planned.cluster, force=True, policy=policy, seat=one), runs[one.name]
     if now.digest != ran.config_hash:
         return replace(one, state=RENEWS)
-    if not ran.awake and not one.placed.on_demand:
+    if not ran.awake and not one.on_demand:
         return replace(one, state=WAKES)
-    if one.placed.on_demand and not ran.whole:
+    if one.on_demand and not ran.whole:
         return replace(one, state=LACKS)
     return one if ran.awake or ran.proved == now.digest else replace(one, state=UNPROVED)
 
 
-def words(made: Sequence[Member], runs: Mapping[str, Sequence[str]], waves: Sequence[steps.Wave] = ()) -> str:
+def _words(
+    made: Sequence[Placed], runs: Mapping[str, Sequence[str]], waves: Sequence[steps.Wave], asleep: Container[str]
+) -> Iterator[str]:
     """What is about to happen, a line for each group that is not as it should be."""
     listed = {one.name for one in made}
-    gone = [
-        f"{name} on {', '.join(at)} stops: it is not in the list" for name, at in runs.items() if name not in listed
-    ]
-    told = [f"{one.name} on {', '.join(one.nodes)} {WHAT[one.state]}{_sleep(one, made, waves)}" for one in made]
-    return "\n".join([*gone, *told])
+    for name, at in runs.items():
+        if name not in listed:
+            yield f"{name} on {', '.join(at)} stops: it is not in the list"
+    for one in made:
+        yield f"{one.name} on {', '.join(one.nodes)} {WHAT[one.state]}{_sleep(one, made, waves, asleep)}"
 
 
-def _sleep(one: Member, made: Sequence[Member], waves: Sequence[steps.Wave]) -> str:
+def _sleep(one: Placed, made: Sequence[Placed], waves: Sequence[steps.Wave], asleep: Container[str]) -> str:
     """Of one that sleeps, or that another of its turn needs the place of."""
     stays = one.state == steps.STAYS
-    if stays and one.asleep:
+    if stays and one.name in asleep:
         return " (asleep)"
     wave = next((wave for wave in reversed(waves) if one.name in wave.sleep), None)
     if wave is None:
         return ""
-    turns = {each.name: each.turn for each in made if each.state != steps.STAYS}
-    other = next(name for name in wave.start if turns.get(name) == one.turn)
+    turns = {each.name: each.turns for each in made if each.state != steps.STAYS}
+    other = next(name for name in wave.start if turns.get(name) == one.turns)
     put = "is put to sleep, as" if stays else "is put to sleep once it was proved, as"
     return f", and {put} {other} starts in its place; a request wakes it"
 
@@ -185,8 +181,8 @@ def in_the_way(planned: Rollout, named: str) -> str:
 def only(made: Rollout, name: str) -> Rollout:
     """The part of one group: it ends, and it starts; what becomes of the others is not decided here."""
     mine = next(one for one in made.members if one.name == name)
-    mates = tuple(one.name for one in made.members if mine.turn and one.turn == mine.turn and one is not mine)
-    return Rollout([mine], [steps.Wave((name,), (name,), mine.nodes if mine.placed.fraction is None else (), mates)])
+    mates = tuple(one.name for one in made.members if mine.turns and one.turns == mine.turns and one is not mine)
+    return Rollout([mine], [steps.Wave((name,), (name,), mine.nodes if mine.fraction is None else (), mates)])
 
 
 def refuse(findings: Iterable[Finding], *, force: bool) -> None:

@@ -29,7 +29,7 @@ class NotProved(Exception):
     """In words."""
 
 
-FAILURES = (NotProved, records.Mixed, smoke.NoAnswer, InputError, ApiException, HTTPError, OSError)
+FAILURES = (NotProved, smoke.NoAnswer, InputError, ApiException, HTTPError, OSError)
 
 
 class Options(TypedDict):
@@ -70,10 +70,11 @@ class Proof:
 
     def _transport(self, pods: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
         """From every rank's log."""
-        if not self.group.rails:
+        rails = len(self.group.launch.fabric)
+        if not rails:
             return "", {}
         said = [loglines.last_epoch(self.reached.head(pods[rank], LOG_BYTES)) for rank in sorted(pods, key=int)]
-        report = nccl_log.read_text("\n".join(said), rails=self.group.rails, nodes=len(pods))
+        report = nccl_log.read_text("\n".join(said), rails=rails, nodes=len(pods))
         words = f"{report.verdict}: {report.why}"
         if not report.good and self.group.policy == "refuse":
             raise NotProved(words)

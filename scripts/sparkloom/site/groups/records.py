@@ -22,10 +22,6 @@ NAME, KEY = "served", "served.json"
 Record = dict[str, Any]
 
 
-class Mixed(Exception):
-    """The ranks of one group run different images."""
-
-
 def read(client: Client, name: str = NAME) -> Record:
     """Of the group whose record has that name; `served` is that of a site with one profile."""
     return _record(client.config_map(name))
@@ -77,26 +73,14 @@ def write(client: Client, record: Record, name: str = NAME, labels: Mapping[str,
     return client.put_config_map(name, data, labels=None if name == NAME else labels)
 
 
-def digest(pods: list[Any]) -> str:
-    """The one image that all ranks run; a tag can mean two things on two nodes."""
-    seen: dict[str, list[str]] = {}
-    for pod in pods:
-        for status in pod.status.container_statuses or []:
-            seen.setdefault(str(status.image_id), []).append(str(pod.spec.node_name))
-    if len(seen) > 1:
-        parts = "; ".join(f"{image} on {', '.join(nodes)}" for image, nodes in seen.items())
-        raise Mixed(f"the ranks run different images: {parts}; pin engine.digest in the profile")
-    return next(iter(seen), "")
-
-
 def good(plan: Record, pods: list[Any], memory: dict[str, float], before: Record) -> Record:
-    """The record of a start that was proved; another profile's failure stays known, as after a rollback."""
+    """The record of a start that was proved, of ranks that run one image; another profile's failure stays known."""
     same = before.get("config_hash") == plan["config_hash"] and before.get("profile") == plan["profile"]
     lost = before.get("failed")
     return {
         **plan,
         **({"failed": lost} if lost and lost.get("profile") != plan["profile"] else {}),
-        "digest": digest(pods),
+        "digest": next((state(pod).image for pod in pods), ""),
         "since": since(pods),
         "memory_gib": memory or (before.get("memory_gib", {}) if before else {}),
         "previous": before.get("previous", "") if same else before.get("profile", ""),

@@ -47,7 +47,7 @@ def gpus(
             break
         time.sleep(2)
     rows = judged_gpus.judge(cluster, found, runtime_class) + missing
-    judged = ansible.verdict(rows, judged_gpus.told(found))
+    judged = ansible.verdict(rows, judged_gpus.who_offers(found))
     objects = gpu.device_plugin(cluster, image, runtime_class) if judged_gpus.needed(cluster, found) else []
     return {**judged, "kubeconfig": client.kubeconfig(cluster), "objects": objects}
 

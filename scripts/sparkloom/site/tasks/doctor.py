@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,17 +59,32 @@ class Doctor:
     def _hear(self, task: role_files.Task, result: Data, host: str = events.CLUSTER, group: str = "") -> None:
         self.seen += events.said(host, task, result, group)
 
-    def plan(self, profile: str, planned: str, group: str) -> Data:
-        if (listed := ansible.listed(self.context.vars)) is not None:
-            return self._plan_groups(profile, group, listed)
-        serves, away = self._serves(profile, planned)
-        self._hear(SERVES, serves)
-        asked = asking.Asking(self.context, asking.given(serves["profile"]))
-        self._plans(asked, parts.PLANS)
+    def plan(self, profile: str, planned: str, only: str) -> Data:
+        """What belongs to the site once, and the weights of each group."""
+        if (listed := ansible.listed(self.context.vars)) is None:
+            serves, away = self._serves(profile, planned)
+            self._hear(SERVES, serves)
+            each, known = [groups.unlisted(serves["profile"])], asking.given(serves["profile"])
+        else:
+            each, away = self._listed(listed, profile, only)
+            known = {**asking.given(""), "__preflight_fleet": {"groups": each}}
+        asked = asking.Asking(self.context, known)
+        for part, register in parts.PLANS:
+            task = asked.task(part, register)
+            foreign = part.role == "k3s" and not parts.k3s_is_ours(asked.known)
+            asked.known[register] = {} if foreign else self._one(asked, task)
+            if part.role in self.roles:
+                self._hear(task, asked.known[register])
+        weights = asked.task(parts.WEIGHTS, "__model_serving_weights")
+        for group in each:
+            group["weights"] = self._one(asked.with_variables(groups.told(group)), weights)
+            if "model_serving" in self.roles:
+                self._hear(weights, group["weights"], group=group["name"])
+        asked.known[groups.KNOWN] = each
         return {"known": asked.known, "seen": self.seen, "away": away}
 
-    def _plan_groups(self, profile: str, only: str, listed: Data) -> Data:
-        """What belongs to the site once, and the weights of each group."""
+    def _listed(self, listed: Data, profile: str, only: str) -> tuple[list[Data], bool]:
+        """The groups of the list that are judged, and whether the cluster is away."""
         cluster = self.context.cluster
         try:
             runs, away = observed.running(cluster), False
@@ -81,23 +96,7 @@ class Doctor:
         if not each and planned.grouped:
             known = ", ".join(one.group.name for one in planned.grouped)
             raise InputError.single("doctor_group", f"no such group; the list has {known}", rule="no-such-group")
-        asked = asking.Asking(self.context, {**asking.given(""), "__preflight_fleet": {"groups": each}})
-        self._plans(asked, [plan for plan in parts.PLANS if plan[0] != parts.WEIGHTS])
-        weights = asked.task(parts.WEIGHTS, "__model_serving_weights")
-        for group in each:
-            group["weights"] = self._one(asked.with_variables(groups.told(group)), weights)
-            if "model_serving" in self.roles:
-                self._hear(weights, group["weights"], group=group["name"])
-        asked.known[groups.KNOWN] = each
-        return {"known": asked.known, "seen": self.seen, "away": away}
-
-    def _plans(self, asked: asking.Asking, wanted: Iterable[tuple[parts.Part, str]]) -> None:
-        for part, register in wanted:
-            task = asked.task(part, register)
-            foreign = part.role == "k3s" and not parts.k3s_is_ours(asked.known)
-            asked.known[register] = {} if foreign else self._one(asked, task)
-            if part.role in self.roles:
-                self._hear(task, asked.known[register])
+        return each, away
 
     def _serves(self, profile: str, planned: str) -> tuple[Data, bool]:
         """By what was proved to serve all the rest is judged; and whether the cluster is away, which is told later."""
@@ -123,18 +122,14 @@ class Doctor:
         for host in hosts:
             asked.machines[host] = self._heard(host, ansible.plain(told["hostvars"][host].get(said, {})))
         self._k3s(asked, hosts)
-        each = asked.known.get(groups.KNOWN)
-        once = parts.OF_A_GROUP if each is not None else ()
-        self._walk(asked, [part for part in parts.OF_THE_NODES if each is None or part != parts.WEIGHTS])
-        self._each(asked, each or (), (parts.WEIGHTS,))
+        self._walk(asked, parts.OF_THE_NODES)
+        each = asked.known[groups.KNOWN]
         if api := self._api(again=not plan["away"]):
             gpus = asked.known["__node_base_site"].get("site", {}).get("expect_gb10")
-            cluster = [part for part in parts.OF_THE_CLUSTER if gpus or part.role != "gpu_runtime"]
-            self._walk(asked, [part for part in cluster if part not in once], api)
-            self._each(asked, each or (), once, api)
-            if each is not None and "model_serving" in self.roles:
+            self._walk(asked, [part for part in parts.OF_THE_CLUSTER if gpus or part.role != "gpu_runtime"], api)
+            if "model_serving" in self.roles:
                 self._strangers(each)
-        named = [str(group["name"]) for group in each or ()]
+        named = [group["name"] for group in each if group["name"]]
         if target := os.environ.get("SPARKLOOM_DOCTOR_JSON"):
             Path(target).write_text(json.dumps({"events": self.seen, "hosts": hosts, "groups": named}))
         judged = doctor.report(self.seen, hosts, named)
@@ -194,23 +189,11 @@ class Doctor:
             self._hear(role_files.own(role, "main", "Ask the cluster"), told)
         return None
 
-    def _each(
-        self,
-        asked: asking.Asking,
-        each: Iterable[Data],
-        walked: Iterable[parts.Part],
-        api: objects.Api | None = None,
-    ) -> None:
-        """Group after group, each with what it registers for itself."""
-        for group in each:
-            of_group = asked.with_variables({**groups.told(group), "__model_serving_weights": group["weights"]})
-            of_group.machines = groups.said(asked.machines, str(group["name"]))
-            self._walk(of_group, walked, api, str(group["name"]))
-
     def _strangers(self, each: Iterable[Data]) -> None:
         """What runs of no group of the list, and which groups did not start last time."""
+        if (listed := ansible.listed(self.context.vars)) is None:
+            return
         reached = client.of(self.context.cluster)
-        listed = ansible.listed(self.context.vars) or {}
         try:
             self._hear(STRANGERS, ansible.verdict(groups.strangers(reached, groups.names_of(listed)), ""))
             for group in each:
@@ -218,13 +201,19 @@ class Doctor:
         except (ApiException, HTTPError) as error:
             self._hear(STRANGERS, {"failed": True, "msg": f"the API server: {getattr(error, 'reason', '') or error}"})
 
-    def _walk(
-        self, asked: asking.Asking, walked: Iterable[parts.Part], api: objects.Api | None = None, group: str = ""
-    ) -> None:
-        """Part after part; one that fails keeps the next from nothing."""
+    def _walk(self, asked: asking.Asking, walked: Iterable[parts.Part], api: objects.Api | None = None) -> None:
+        """Part after part, those of role model_serving for each group; one that fails keeps the next from nothing."""
         for part in walked:
             if part.role in self.roles:
-                self._part(asked, part, api, group)
+                for group, known in self._of_groups(asked) if part.role == "model_serving" else [("", asked)]:
+                    self._part(known, part, api, group)
+
+    def _of_groups(self, asked: asking.Asking) -> Iterator[tuple[str, asking.Asking]]:
+        """Each with what it registers for itself; one that is in no list has no name."""
+        for group in asked.known[groups.KNOWN]:
+            mine = asked.with_variables({**groups.told(group), "__model_serving_weights": group["weights"]})
+            mine.machines = groups.said(asked.machines, str(group["name"]))
+            yield group["name"], mine
 
     def _part(self, asked: asking.Asking, part: parts.Part, api: objects.Api | None, group: str = "") -> bool:
         for task in asked.tasks(part):
@@ -258,7 +247,7 @@ class Doctor:
         assert api
         try:
             wanted = asked.args(task)["definition"]
-            differing = api.differing(wanted, groups.demanded(asked.known.get(groups.KNOWN) or ()))
+            differing = api.differing(wanted, groups.demanded(asked.known.get(groups.KNOWN, ())))
         except (ApiException, HTTPError) as error:
             return {"failed": True, "msg": f"the API server: {getattr(error, 'reason', '') or error}"}
         names = {(one["kind"], one["name"]) for one in differing}

@@ -17,7 +17,6 @@ from sparkloom.site.ansible import Context, Data
 from sparkloom.site.cabling import look
 from sparkloom.site.checks import bandwidth, bandwidth_verdict
 from sparkloom.site.checks import rails as judged_rails
-from sparkloom.site.foreign import adopt as taking_over
 from sparkloom.site.foreign import judge
 from sparkloom.site.foreign.node import Node
 
@@ -60,7 +59,7 @@ def foreign(
     rows = [row for host in read for row in judge.judge(cluster, planned, host, read[host], adopt)]
     nothing: Data = {"files": [], "addresses": []}
     nodes = {
-        host: taking_over.changes(Node(host, cluster, planned, network)) if adopt else nothing
+        host: judge.changes(Node(host, cluster, planned, network)) if adopt else nothing
         for host, network in read.items()
     }
     return {**ansible.verdict(rows, "nobody else defines the rails"), "nodes": nodes}

@@ -15,6 +15,7 @@ from sparkloom.site import ansible, client
 from sparkloom.site.ansible import Context, Data
 from sparkloom.site.doctor import look as looks
 from sparkloom.site.groups import observed, planning
+from sparkloom.site.groups.group import RenderedGroup
 from sparkloom.site.groups.proof import Options
 from sparkloom.site.groups.reconcile import Reconciler, Run, Stopped, journal
 
@@ -87,13 +88,13 @@ def look(
     context: Context,
     part: Literal["cluster", "secrets", "objects", "ranks"],  # what is judged
     options: Options,
-    profile: str = "",  # what a site without a list serves
-    group: str = "",  # which group of the list
+    profile: str = "",  # the group's
     seat: Mapping[str, Any] = {},  # what `listed` gave for the group
 ) -> Data:
     """One group, judged beside what would be applied."""
-    args = {"profile": profile, "group": group, "seat": dict(seat), "options": dict(options)}
-    return looks.look(part, looks.Asked.of(args, ansible.listed(context.vars), context.cluster))
+    cluster, member = context.cluster, {"profile": profile, "seat": seat}
+    group = RenderedGroup.of(member, cluster, options["transport"], force=options["force"])
+    return looks.look(part, looks.Asked(cluster, group, ansible.listed(context.vars)))
 
 
 def _step(context: Context, run: Mapping[str, Any], step: Callable[[Reconciler], object]) -> Data:

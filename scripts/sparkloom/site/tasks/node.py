@@ -80,17 +80,14 @@ class Node:
         return said
 
     def _weights(self) -> list[Data]:
-        """Of what stands on this machine: of the one profile, or of each group."""
-        known = self.asking.known
-        each = known.get(groups.KNOWN) or [{"name": "", "weights": known.get("__model_serving_weights", {})}]
-        return [entry for group in each for entry in self._store(group)]
+        """Of each group that stands on this machine."""
+        return [entry for group in self.asking.known.get(groups.KNOWN, ()) for entry in self._store(group)]
 
     def _store(self, group: Data) -> list[Data]:
         if self.context.node not in group["weights"].get("nodes", ()):
             return []
         tasks = [task for task in self.asking.tasks(parts.WEIGHTS) if task.module.startswith("store.")]
-        told = groups.told(group) if group["name"] else {}
-        asked = self.asking.with_variables({**told, "__model_serving_weights": group["weights"]})
+        asked = self.asking.with_variables({**groups.told(group), "__model_serving_weights": group["weights"]})
         return [_entry(task, asked.run(task.module, asked.args(task)), group["name"]) for task in tasks]
 
 

@@ -1,6 +1,7 @@
 """DeepSeek V3 to V3.2, Kimi K2 and K2.5, GLM-5: latent attention, dense layers, then experts.
 
-V3.2 and GLM-5 choose tokens; K2.5 has a vision tower beside.
+V3.2 and GLM-5 choose tokens; K2.5 has a vision tower beside. Kimi Linear: three layers of delta attention for each of
+latent attention.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from sparkloom.inputs.checkpoint import tables
 from sparkloom.inputs.checkpoint.architectures import _common as common
 from sparkloom.inputs.checkpoint.architectures._common import Reader
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.parts import Indexer, Latent
+from sparkloom.inputs.checkpoint.parts import DeltaAttention, Indexer, Latent
 from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
 
 
@@ -22,6 +23,17 @@ def deepseek(config: Config) -> Shape:
 def kimi_k25(config: Config) -> Shape:
     vision = tables.tower(config, "moonvit")
     return _below(config, "language_model.model", head="language_model.lm_head", vision=vision)
+
+
+def kimi_linear(config: Config) -> Shape:
+    text = config.text
+    line, whole = text.mapping("linear_attn_config"), common.part(Latent, text)
+    delta = common.part(DeltaAttention, line, hidden=whole.hidden)
+    full = line.about("layers").items("full_attn_layers")  # counted from 1
+    numbers = range(common.number_of_layers(text))
+    block = {"corrected": True, **common.SPARSE_BLOCK}
+    parts = ((whole if n + 1 in full else delta, forward_of(text, n, **block)) for n in numbers)
+    return common.model(config, "model", common.layers("model", parts))
 
 
 def _below(config: Config, at: str, **more: Any) -> Shape:
@@ -55,12 +67,13 @@ def _layer(text: Config, at: str, number: int, chooses: bool) -> Layer:
     return Layer(at, mixer, forward_of(text, number))
 
 
-def forward_of(text: Config, number: int, *, corrected: bool = False) -> Forward:
+def forward_of(text: Config, number: int, *, corrected: bool = False, **more: Any) -> Forward:
     first = text.about("layers").count("first_k_dense_replace")
     every = text.about("layers").maybe("moe_layer_freq") or 1
     if number < first or number % every:
         return common.mlp(text)
-    return common.experts(text, router_bias=corrected or text.about("experts").text_of("topk_method") == "noaux_tc")
+    corrected = corrected or text.about("experts").text_of("topk_method") == "noaux_tc"
+    return common.experts(text, router_bias=corrected, **more)
 
 
 READERS = (
@@ -70,4 +83,5 @@ READERS = (
         "the checkpoints' own modeling_deepseek.py; transformers models/deepseek_v32, glm_moe_dsa",
     ),
     Reader(("KimiK25ForConditionalGeneration",), kimi_k25, "vLLM model_executor/models/kimi_k25.py"),
+    Reader(("KimiLinearForCausalLM",), kimi_linear, "transformers models/kimi_linear; the checkpoint's own list"),
 )

@@ -44,7 +44,7 @@ def fit(view: ModelView, needs: Requirements) -> Fit:
     ledger = Ledger()
     free = available(view, ledger, constants.BARE_HOST_GIB)
     loaded = weigh(view, ledger, Figure(0.0, "the file's size is what is loaded"))
-    rest = free - loaded - float(constants.HOST_FLOOR_GIB.value or 0)
+    rest = free - loaded - constants.HOST_FLOOR_GIB.number
     ledger.notes.append(
         "a GGUF mixes formats per tensor: weights are the file's size in equal parts, not a sum of tensors"
     )

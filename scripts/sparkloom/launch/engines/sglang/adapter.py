@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from packaging.version import Version
+
+from sparkloom.inputs.catalogs import releases
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.catalogs.dialect import Dialect
 from sparkloom.inputs.profile import FlagValue, LoadedSketch, Model
-from sparkloom.launch import ports
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting
-from sparkloom.launch.engines.sglang import listeners
+from sparkloom.launch.ports import RENDEZVOUS, Port
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 
 # One thing, several spellings, oldest first; a spelling is one or more flags, each with its own value or None for
@@ -33,6 +35,12 @@ ALIASES = {
 }
 # By who packed the weights: what the engine calls it. The others it finds out itself.
 QUANTIZATION = {"modelopt": {"nvfp4": "modelopt_fp4", "fp8": "modelopt_fp8", "mixed": "modelopt_mixed"}}
+# Ports beside the API's.
+ALONE = 233  # DP attention on one node: this far behind the API's port (ZMQ_TCP_PORT_DELTA)
+HANDSHAKE = 13  # where node 0 tells the others the workers' ports, behind the rendezvous or the API
+LOADS_SINCE = Version("0.5.14")  # one more port, for the ranks' loads
+RUST_SINCE = Version("0.5.17")  # SGLANG_RUST_SERVER: one more for each rank of data parallelism
+GRPC = 10000  # behind the API's port unless SGLANG_GRPC_PORT says another
 DIALECT = Dialect(
     prefixes=("SGLANG_", "SGL_"),
     # k is 1000 and Ki is 1024
@@ -70,7 +78,7 @@ class SGLang(base.Adapter):
             base.counting("enable_metrics"),
         ]
         if topology.distributed:
-            address = f"{topology.address(topology.head)}:{ports.RENDEZVOUS}"
+            address = f"{topology.address(topology.head)}:{RENDEZVOUS}"
             settings += [
                 topology_setting("nnodes", len(topology.places), "one Spark, one rank"),
                 topology_setting("dist_init_addr", address, "rank 0's address on the first rail"),
@@ -95,10 +103,24 @@ class SGLang(base.Adapter):
     def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]:
         return ("python3", "-m", "sglang.launch_server", *base.words([*settings, *self.rank_settings(topology, place)]))
 
-    def ports(
-        self, flags: Mapping[str, FlagValue], env: Mapping[str, str], release: str, nodes: int
-    ) -> list[ports.Port]:
-        return [*super().ports(flags, env, release, nodes), *listeners.ports(self.port, flags, env, release, nodes)]
+    def ports(self, flags: Mapping[str, FlagValue], env: Mapping[str, str], release: str, nodes: int) -> list[Port]:
+        """Read in `PortArgs` and its callers, releases 0.5.9 to 0.5.23."""
+        api, found = self.port, super().ports(flags, env, release, nodes)
+        if nodes > 1:
+            found.append(Port(RENDEZVOUS, "rendezvous of the ranks"))
+        if flags.get("enable_dp_attention") is True:
+            found += _data_parallel(api, flags, env, release, nodes)
+        found += _asked(flags, "nccl_port", "torch.distributed")
+        if flags.get("disaggregation_mode") in ("prefill", "decode"):
+            found += _asked(flags, "disaggregation_bootstrap_port", "disaggregation", 8998)
+        if flags.get("remote_instance_weight_loader_start_seed_via_transfer_engine") is True:
+            found += _asked(flags, "engine_info_bootstrap_port", "weights for other instances", 6789)
+        if flags.get("grpc_mode") is True or "SGLANG_GRPC_PORT" in env:
+            grpc = env.get("SGLANG_GRPC_PORT", "")
+            found.append(
+                Port(int(grpc) if grpc.isdigit() else api + GRPC, "gRPC", "env.SGLANG_GRPC_PORT" if grpc else "")
+            )
+        return found
 
     def whole_prefill(self, flags: Mapping[str, FlagValue]) -> bool:
         size = flags.get("chunked_prefill_size")
@@ -114,6 +136,27 @@ class SGLang(base.Adapter):
             )
             variables.append(EnvVar("SGLANG_HOST_IP", topology.address(place), Origin("fabric", why=why)))
         return variables
+
+
+def _data_parallel(
+    api: int, flags: Mapping[str, FlagValue], env: Mapping[str, str], release: str, nodes: int
+) -> list[Port]:
+    """Tokenizer, detokenizer, RPC, metrics, scheduler: in a row behind the rendezvous."""
+    number = releases.number(release) or LOADS_SINCE
+    count = 6 if number >= LOADS_SINCE else 5
+    size = flags.get("dp_size")
+    if number >= RUST_SINCE and env.get("SGLANG_RUST_SERVER", "0") not in ("", "0", "false"):
+        count += size if isinstance(size, int) else 1
+    first = RENDEZVOUS if nodes > 1 else api + ALONE
+    row = Port(first + 1, "DP attention of sglang", "", count)
+    return [row, Port((RENDEZVOUS if nodes > 1 else api) + HANDSHAKE, "DP attention's handshake")]
+
+
+def _asked(flags: Mapping[str, FlagValue], name: str, what: str, default: int | None = None) -> list[Port]:
+    value = flags.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return []
+    return [Port(value, what, name if name in flags else "")]
 
 
 def _concept(setting: Setting) -> tuple[str, FlagValue]:

@@ -9,17 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from sparkloom.inputs.profile import FlagValue
-from sparkloom.launch.engines.sglang.requirements import requirements
 from sparkloom.launch.memory import constants, state, weights
 from sparkloom.launch.memory.figure import GIB
 from sparkloom.launch.memory.fit import Fit, Ledger, available, cell, drafting, full_requests, graphs, slot, weigh
-from sparkloom.launch.memory.requirements import Requirements
+from sparkloom.launch.memory.requirements import Requirements, Speculation, element, state_element
 from sparkloom.launch.view import ModelView
-
-__all__ = ["fit", "requirements", "shared"]
 
 STATE_TO_KV = 0.9  # mamba_full_memory_ratio: without a given number of slots, state and KV share as 0.9 to 1
 ENGINE_CEILING = (2048, 4096)  # requests, where nothing else limits them
+CHUNK = 8192  # chunked_prefill_size, where nothing is given
+SPECULATIVE_REQUESTS = 48  # running at once, where speculation is on and no number is given
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +33,68 @@ class Pools:
     def gib(self) -> float:
         """What the budget pays."""
         return self.state_gib + self.speculative_gib - self.padding_gib
+
+
+def requirements(view: ModelView) -> Requirements:
+    """What the launch asks of memory, the engine's own defaults where a profile says nothing."""
+    speculation = _speculation(view)
+    radix = view.flags.get("disable_radix_cache") is not True
+    running = view.whole("max_running_requests")
+    if speculation and running is None:
+        running = SPECULATIVE_REQUESTS
+    fraction = view.number("mem_fraction_static")
+    batch = view.whole("cuda_graph_max_bs") or (8 if view.flags.get("disable_piecewise_cuda_graph") else 256)
+    return Requirements(
+        fraction=_fraction(view, batch, speculation) if fraction is None else fraction,
+        fraction_flag="mem_fraction_static",
+        fraction_given=fraction is not None,
+        context=view.whole("context_length") or view.model.context,
+        context_flag="context_length",
+        kv_element=element(view.text("kv_cache_dtype")),
+        state_element=state_element(view.text("mamba_ssm_dtype") or view.env.get("SGLANG_MAMBA_SSM_DTYPE", "")),
+        running=running,
+        running_flag="max_running_requests",
+        slots=view.whole("max_mamba_cache_size"),
+        slots_flag="max_mamba_cache_size",
+        slots_per_request=_slots(view, radix, speculation),
+        radix=radix,
+        graph_batch=None if view.eager else batch,
+        eager=view.eager,
+        short_pool=True,
+        speculation=speculation,
+        tokens=view.whole("max_total_tokens"),
+        chunk=view.whole("chunked_prefill_size") or CHUNK,
+    )
+
+
+def _fraction(view: ModelView, batch: int, speculation: Speculation | None) -> float:
+    """The engine's own default: capacity less what it reserves for prefill, graphs and drafting."""
+    capacity = view.platform.usable_gib * 1024
+    chunk = view.whole("chunked_prefill_size") or CHUNK
+    reserved = 512 + max(chunk, 2048) * 1.5 + batch * 2 + view.parallel.nodes / 8 * 1024
+    reserved = max(reserved, 10 * 1024) + (4 * 1024 if speculation else 0)
+    return round((capacity - reserved) / capacity, 3)
+
+
+def _slots(view: ModelView, radix: bool, speculation: Speculation | None) -> int:
+    """State slots per request: its own and two that the prefix cache keeps; two more to track a running request,
+    which the strategy extra_buffer does, and speculation beside a prefix cache needs that strategy."""
+    if not radix:
+        return 1
+    extra = view.text("mamba_scheduler_strategy").startswith("extra_buffer") or speculation is not None
+    if not extra:
+        return 3
+    return 4 if view.flags.get("disable_overlap_schedule") is True else 5
+
+
+def _speculation(view: ModelView) -> Speculation | None:
+    if not view.text("speculative_algorithm"):
+        return None
+    steps = view.whole("speculative_num_steps") or 3
+    given = view.whole("speculative_num_draft_tokens") or steps + 1
+    topk = view.whole("speculative_eagle_topk") or 1
+    # With one candidate per step the engine itself makes draft tokens = steps + 1.
+    return Speculation(steps, steps + 1 if topk == 1 else given, f"{steps}/{given}")
 
 
 def fit(view: ModelView, needs: Requirements) -> Fit:
@@ -62,7 +123,7 @@ def fit(view: ModelView, needs: Requirements) -> Fit:
     headroom = _headroom(view, needs, free, tokens, pools, left - kv, ledger)
     _ceiling(needs, tokens, pools, ledger)
     full_requests(ledger, tokens, needs)
-    return _verdict(needs, free, loaded, budget - pools.gib, tokens, pools, headroom, ledger)
+    return _verdict(needs, budget - pools.gib, tokens, pools, headroom, ledger)
 
 
 def shared(view: ModelView) -> dict[str, FlagValue]:
@@ -113,7 +174,7 @@ def _pools(needs: Requirements, budget: float, per_slot: float, ledger: Ledger) 
 def _floor(view: ModelView, needs: Requirements, needed: float, free: float, ledger: Ledger) -> None:
     """The lowest fraction that starts: weights and given pools must fit under it with something left for KV."""
     if needs.slots is None and view.model.layers.mamba + view.model.layers.linear and needs.radix:
-        needed = float(ledger.memory["weights_gib_per_rank"].value or 0)
+        needed = ledger.memory["weights_gib_per_rank"].number
     lowest = needed / free
     ledger.limit(
         f"{needs.fraction_flag}_floor", round(lowest + 0.0005, 3), "(weights + state pools) / free before load"
@@ -124,7 +185,7 @@ def _headroom(
     view: ModelView, needs: Requirements, free: float, tokens: int, pools: Pools, unused: float, ledger: Ledger
 ) -> float:
     floor = constants.HOST_FLOOR_GIB
-    ledger.put("host_reserve_gib", float(floor.value or 0), f"of the headroom: {floor.formula}", floor.origin)
+    ledger.put("host_reserve_gib", floor.number, f"of the headroom: {floor.formula}", floor.origin)
     reserve = ledger.put("reserve_gib", (1 - needs.fraction) * free, "(1 - fraction) x free before load")
     spent = graphs(needs, ledger) + pools.padding_gib
     if needs.speculation and view.model.mtp:
@@ -155,17 +216,9 @@ def _ceiling(needs: Requirements, tokens: int, pools: Pools, ledger: Ledger) -> 
     ledger.limit("max_running_requests", min(asked, pools.running), formula)
 
 
-def _verdict(
-    needs: Requirements,
-    free: float,
-    loaded: float,
-    kv: float,
-    tokens: int,
-    pools: Pools,
-    headroom: float,
-    ledger: Ledger,
-) -> Fit:
-    floor = float(constants.HOST_FLOOR_GIB.value or 0)
+def _verdict(needs: Requirements, kv: float, tokens: int, pools: Pools, headroom: float, ledger: Ledger) -> Fit:
+    free, loaded = (ledger.memory[name].number for name in ("free_before_load_gib", "weights_gib_per_rank"))
+    floor = constants.HOST_FLOOR_GIB.number
     if loaded > free:
         reason = f"weights need {loaded:.1f} GiB per rank, {free:.1f} GiB are free"
         return ledger.close(False, reason, loaded - free)

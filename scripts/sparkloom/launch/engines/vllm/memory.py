@@ -10,9 +10,9 @@ from math import floor
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.profile import FlagValue
 from sparkloom.launch.engines.vllm.dialect import DIALECT
-from sparkloom.launch.memory import constants, free
+from sparkloom.launch.memory import constants
 from sparkloom.launch.memory.figure import GIB
-from sparkloom.launch.memory.fit import Fit, Ledger, available, drafting, graphs, requests, taken, weigh
+from sparkloom.launch.memory.fit import Fit, Ledger, available, drafting, free_gib, graphs, requests, taken, weigh
 from sparkloom.launch.memory.requirements import Requirements, drafts, element, state_element
 from sparkloom.launch.view import ModelView
 
@@ -67,7 +67,7 @@ def fit(view: ModelView, needs: Requirements) -> Fit:
         return ledger.close(False, reason, share - there)
     if view.dp > 1:
         ledger.notes.append(f"figures are of one copy: {view.dp} of them serve {view.dp} times as many requests")
-    floor = max(float(constants.HOST_FLOOR_GIB.value or 0), activations(view, needs, ledger))
+    floor = max(constants.HOST_FLOOR_GIB.number, activations(view, needs, ledger))
     if told := (view.whole(TOLD) or 0) / GIB:
         ledger.notes.append(f"{TOLD} says what the cache takes, whatever {needs.fraction_flag} leaves")
         if (over := told - (there - loaded - spent - floor)) > 0:
@@ -77,10 +77,8 @@ def fit(view: ModelView, needs: Requirements) -> Fit:
 
 def shared(view: ModelView) -> dict[str, FlagValue]:
     """A share of the whole machine is what its flag says, less what lies beside it: CUDA's context, its processes."""
-    needs = requirements(view)
-    return {
-        needs.fraction_flag: max(0.01, floor(free.of(view, taken(view)).least / view.platform.usable_gib * 1000) / 1000)
-    }
+    share = free_gib(view, taken(view)).least / view.platform.usable_gib
+    return {requirements(view).fraction_flag: max(0.01, floor(share * 1000) / 1000)}
 
 
 def activations(view: ModelView, needs: Requirements, ledger: Ledger) -> float:

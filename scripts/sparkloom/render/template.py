@@ -1,4 +1,4 @@
-"""Objects that are the same on every site but for a few values: manifests as Kubernetes has them, in files beside this.
+"""What is the same on every site but for a few values: Kubernetes' manifests and Envoy's files, as these two have them.
 
 A word with a dollar stands for a value there: alone for any value, within a longer text for its text.
 """
@@ -16,7 +16,7 @@ from sparkloom.base import document
 
 
 def objects(file: str, /, **values: Any) -> list[dict[str, Any]]:
-    """What `<file>.yml` has, in its order; every word of it must have a value."""
+    """What `<file>.yml` has, by its path below this folder, in its order; every word of it must have a value."""
     return [_filled(item, values) for item in _read(file)]
 
 

@@ -1,26 +1,85 @@
-"""A checkpoint's files on the hub, through huggingface_hub: small files whole, of the others a header's bytes only."""
+"""Where a checkpoint's files are: in a folder of this machine, or on the hub. Of large files only a header is read."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from sparkloom.base.errors import InputError
 from sparkloom.base.visible import visible
-from sparkloom.inputs.checkpoint.headers import Source
 from sparkloom.onnode.weights.hub import PUBLIC
 
+SMALL = 64 << 20  # bytes of a file that is read whole
 SECONDS = 8.0  # that one answer may take
 FOLDER = (
     "without a way to the hub, name a folder with the model's config.json (and its index and weights, if you have them)"
 )
 
 
+class Source(ABC):
+    """Where a checkpoint's files are: a folder, or the hub."""
+
+    shown: str
+
+    @property
+    @abstractmethod
+    def sizes(self) -> Mapping[str, int]: ...
+
+    @abstractmethod
+    def part(self, name: str, start: int, stop: int) -> bytes: ...
+
+    def read(self, name: str) -> bytes | None:
+        """A small file as a whole, where it is there."""
+        if name not in self.sizes:
+            return None
+        if self.sizes[name] > SMALL:
+            message = f"has {self.sizes[name]:,} bytes; expected a small file"
+            raise InputError.single(f"{self.shown}/{name}", message, rule="unreadable")
+        return self.part(name, 0, self.sizes[name])
+
+
+class Folder(Source):
+    """No network is asked. `snapshots/` of the hub's cache are followed to their one commit. A config.json stands for
+    its folder; a file of another name is one that was saved alone.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.config = path if path.is_file() else path / "config.json"
+        self.path = path = self.config.parent
+        self.shown = str(path)
+        self.commit = path.name if len(path.name) == 40 and path.parent.name == "snapshots" else None
+        if not self.config.is_file():
+            message = "no config.json here; name one, or the folder that has one"
+            raise InputError.single(self.shown, message, rule="missing-file")
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        try:
+            if self.config.name != "config.json":
+                return {"config.json": self.config.stat().st_size}
+            return {
+                str(file.relative_to(self.path)): file.stat().st_size for file in self.path.iterdir() if file.is_file()
+            }
+        except OSError as error:
+            raise InputError.single(self.shown, f"cannot be read: {error}", rule="unreadable") from None
+
+    def part(self, name: str, start: int, stop: int) -> bytes:
+        file = self.config if name == "config.json" else self.path / name
+        try:
+            with file.open("rb") as source:
+                source.seek(start)
+                return source.read(stop - start)
+        except OSError as error:
+            raise InputError.single(str(file), f"cannot be read: {error}", rule="unreadable") from None
+
+
 class Hub(Source):
-    """The commit is settled first, so that all files are of the same one."""
+    """Through huggingface_hub. The commit is settled first, so that all files are of the same one."""
 
     def __init__(self, model: str, revision: str | None = None) -> None:
         self.model, self.asked = model, revision

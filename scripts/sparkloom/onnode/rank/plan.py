@@ -58,7 +58,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Order:
+class GroupPlan:
     profile: str
     engine: str
     release: str
@@ -102,14 +102,14 @@ class Order:
         return self.members[rank]
 
     @classmethod
-    def read(cls, path: str | Path) -> Order:
+    def read(cls, path: str | Path) -> GroupPlan:
         """From plan.json, and from the file beside it with the patterns that name causes."""
         rules = Path(path).with_name("rules.json")
         patterns = json.loads(rules.read_text()) if rules.is_file() else []
         return cls.of({"patterns": patterns, **json.loads(Path(path).read_text())})
 
     @classmethod
-    def of(cls, data: Mapping[str, Any]) -> Order:
+    def of(cls, data: Mapping[str, Any]) -> GroupPlan:
         known = {entry.name for entry in fields(cls)}
         plain: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in data.items() if key in known
