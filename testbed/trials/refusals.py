@@ -38,6 +38,7 @@ class Seen:
     seconds: float
     line: str
     served: str = ""  # what was Ready or answered meanwhile: nothing
+    named: bool = True
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ BEHIND = (
 PEER = Expected("peer missing", 0, r"^rank 3 on \S+ has not come$")
 MTU = Expected("MTU 1500", 0, r"small frames pass, frames of \d+ bytes do not")
 SOCKET = Expected("Socket transport", 0, "nccl-socket-fallback")
-BUDGET = Expected("budget", 0, r"stays down: failed \d+ times in (a row without a token|10 min), the last time: ")
+BUDGET = Expected("budget", 0, r"stays down: failed \d+ times in .*, the last time: ")
 TABLE = (*AT_START, *BEHIND, PEER, MTU, SOCKET, BUDGET)
 
 
@@ -109,7 +110,8 @@ class Trial:
                     left.remove(expected)
             time.sleep(1)
         for expected in left:
-            self.seen.append(Seen(expected.fault, expected.rank, LIMIT, "not named: " + self.group.described(), served))
+            words = "not named: " + self.group.described()
+            self.seen.append(Seen(expected.fault, expected.rank, LIMIT, words, served, named=False))
             self.say(row(self.seen[-1]))
 
     def _named(self, expected: Expected, since: float | None) -> tuple[float, str] | None:
@@ -120,8 +122,11 @@ class Trial:
             return None
         for line in kubectl("logs", "--timestamps", pod.metadata.name, check=False).splitlines():
             match = NAMED.match(line)
-            if match and re.search(expected.words, match[2]) and (at := moment(match[1])) >= begun:
-                return at - begun, match[2]
+            if not match or not re.search(expected.words, match[2]):
+                continue
+            # A log holds nothing older than its container; on a busy node containerd notes the start after first words.
+            if (after := moment(match[1]) - begun) >= 0 or not since:
+                return max(0.0, after), match[2]
         return None
 
     def _serves(self, since: float | None) -> str:
@@ -219,4 +224,4 @@ def main() -> int:
         raise SystemExit("no group of four ranks serves on the rack; run site.yml first")
     seen = perform(group)
     print(table(seen))
-    return 0 if len(seen) == len(TABLE) and not any(s.served or s.seconds >= LIMIT for s in seen) else 1
+    return 0 if len(seen) == len(TABLE) and not any(s.served or not s.named for s in seen) else 1

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from types import SimpleNamespace as Made
 
 import pytest
 
+from sparkloom.onnode.rank.budget import RestartBudget
 from testbed.trials import kills, refusals
 
 SAID = "rail a: RDMA device rocep1s0f0v0 is not there"
 LINE = f"2026-11-21T23:00:01.123456789Z [sparkloom rank 1 epoch 0] refused: {SAID}"
+
+
+STARTED = 1795302002.0  # a second after the line
 
 
 class Waiting(kills.ServedGroup):
@@ -21,7 +26,9 @@ class Waiting(kills.ServedGroup):
 
     def pods(self) -> list[object]:
         names = [f"x-rank{rank}-0" for rank in range(4)]
-        return [Made(metadata=Made(name=name), spec=Made(node_name="n")) for name in names]
+        running = Made(state=Made(running=Made(started_at=datetime.fromtimestamp(STARTED, UTC))))
+        status = Made(container_statuses=[running])
+        return [Made(metadata=Made(name=name), spec=Made(node_name="n"), status=status) for name in names]
 
     def epoch(self) -> int:
         return 3
@@ -74,6 +81,26 @@ def test_a_line_that_names_a_cause_is_known_by_rank_time_and_words() -> None:
     assert not refusals.NAMED.match(LINE.replace("refused:", "rails:"))
     named = [one.fault for one in refusals.TABLE if re.search(one.words, match[2])]
     assert named == ["no RDMA device"]
+
+
+@pytest.mark.parametrize(("since", "named"), [(None, (0.0, SAID)), (STARTED - 2, (1.123456, SAID)), (STARTED, None)])
+def test_first_words_count_though_the_start_is_noted_after_them(
+    monkeypatch: pytest.MonkeyPatch, since: float | None, named: tuple[float, str] | None
+) -> None:
+    monkeypatch.setattr(refusals, "kubectl", lambda *_, **__: LINE)
+    monkeypatch.setattr(refusals.Trial, "_model", lambda _: "m")
+    found = refusals.Trial(Waiting([]), print)._named(refusals.AT_START[0], since)
+    assert found == (None if named is None else (pytest.approx(named[0], abs=1e-4), named[1]))
+
+
+@pytest.mark.parametrize("served", [False, True])
+def test_a_group_that_is_given_up_is_known_by_its_words(served: bool) -> None:
+    budget = RestartBudget(restarts=2, window=600)
+    budget.served = served
+    for _ in range(3):
+        budget.failed("exit")
+    line = f"stays down: {budget.spent()}, the last time: the engine ended itself"
+    assert re.search(refusals.BUDGET.words, line), line
 
 
 def test_what_serves_meanwhile_is_in_the_row() -> None:
