@@ -115,18 +115,14 @@ class Trial:
             self.say(row(self.seen[-1]))
 
     def _named(self, expected: Expected, since: float | None) -> tuple[float, str] | None:
-        try:
-            pod = next(p for p in self.group.pods() if p.metadata.name.endswith(f"rank{expected.rank}-0"))
-            begun = since or started(pod)
-        except (StopIteration, TypeError, AttributeError):
+        pod = next((p for p in self.group.pods() if p.metadata.name.endswith(f"rank{expected.rank}-0")), None)
+        begun = since or (pod and started(pod))
+        if not pod or not begun:
             return None
         for line in kubectl("logs", "--timestamps", pod.metadata.name, check=False).splitlines():
             match = NAMED.match(line)
-            if not match or not re.search(expected.words, match[2]):
-                continue
-            # A log holds nothing older than its container; on a busy node containerd notes the start after first words.
-            if (after := moment(match[1]) - begun) >= 0 or not since:
-                return max(0.0, after), match[2]
+            if match and re.search(expected.words, match[2]) and (at := moment(match[1])) >= begun:
+                return at - begun, match[2]
         return None
 
     def _serves(self, since: float | None) -> str:
@@ -153,7 +149,9 @@ class Trial:
 
 
 def started(pod: Any) -> float:
-    return float(pod.status.container_statuses[0].state.running.started_at.timestamp())
+    """When its container did; 0 while none runs."""
+    running = [status.state.running for status in pod.status.container_statuses or [] if status.state.running]
+    return float(running[0].started_at.timestamp()) if running else 0.0
 
 
 def moment(text: str) -> float:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from types import SimpleNamespace as Made
 
 import pytest
 
+from sparkloom.onnode.now.seen import Seen
 from sparkloom.onnode.rank.budget import RestartBudget
 from testbed.trials import kills, refusals
 
+AT = 1795302001.123456
 SAID = "rail a: RDMA device rocep1s0f0v0 is not there"
 LINE = f"2026-11-21T23:00:01.123456789Z [sparkloom rank 1 epoch 0] refused: {SAID}"
-
-
-STARTED = 1795302002.0  # a second after the line
 
 
 class Waiting(kills.ServedGroup):
@@ -26,8 +24,8 @@ class Waiting(kills.ServedGroup):
 
     def pods(self) -> list[object]:
         names = [f"x-rank{rank}-0" for rank in range(4)]
-        running = Made(state=Made(running=Made(started_at=datetime.fromtimestamp(STARTED, UTC))))
-        status = Made(container_statuses=[running])
+        running = {"state": {"running": {"startedAt": "2026-11-21T23:00:00Z"}}}
+        status = Seen({"containerStatuses": [running]})
         return [Made(metadata=Made(name=name), spec=Made(node_name="n"), status=status) for name in names]
 
     def epoch(self) -> int:
@@ -77,20 +75,20 @@ def test_a_group_that_is_back_has_given_a_token(monkeypatch: pytest.MonkeyPatch)
 def test_a_line_that_names_a_cause_is_known_by_rank_time_and_words() -> None:
     match = refusals.NAMED.match(LINE)
     assert match and match[2] == SAID
-    assert refusals.moment(match[1]) == 1795302001.123456
+    assert refusals.moment(match[1]) == AT
     assert not refusals.NAMED.match(LINE.replace("refused:", "rails:"))
     named = [one.fault for one in refusals.TABLE if re.search(one.words, match[2])]
     assert named == ["no RDMA device"]
 
 
-@pytest.mark.parametrize(("since", "named"), [(None, (0.0, SAID)), (STARTED - 2, (1.123456, SAID)), (STARTED, None)])
-def test_first_words_count_though_the_start_is_noted_after_them(
-    monkeypatch: pytest.MonkeyPatch, since: float | None, named: tuple[float, str] | None
+@pytest.mark.parametrize(("since", "after"), [(None, 1.123456), (AT - 2, 2.0), (AT + 1, None)])
+def test_time_runs_from_the_containers_start_or_from_the_fault(
+    monkeypatch: pytest.MonkeyPatch, since: float | None, after: float | None
 ) -> None:
     monkeypatch.setattr(refusals, "kubectl", lambda *_, **__: LINE)
     monkeypatch.setattr(refusals.Trial, "_model", lambda _: "m")
     found = refusals.Trial(Waiting([]), print)._named(refusals.AT_START[0], since)
-    assert found == (None if named is None else (pytest.approx(named[0], abs=1e-4), named[1]))
+    assert found == (after and (pytest.approx(after, abs=1e-4), SAID))
 
 
 @pytest.mark.parametrize("served", [False, True])

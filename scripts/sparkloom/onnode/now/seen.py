@@ -67,7 +67,7 @@ def _taken(name: str, value: Any) -> Any:
         return dict(value) if name in MAPPINGS else Seen(value)
     if isinstance(value, list):
         return [_taken(name, item) for item in value]
-    if isinstance(value, str) and name.endswith(("_time", "_timestamp")):
+    if isinstance(value, str) and name.endswith(("_time", "_timestamp", "_at")):
         return _time(value)
     return value
 
