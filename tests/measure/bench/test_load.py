@@ -32,19 +32,30 @@ def load() -> object:
 @pytest.mark.slow
 @pytest.mark.parametrize("streams", [8, 64])
 def test_no_more_than_twice_the_bare_client(load: object, streams: int) -> None:
-    """CPU time, best of three each; a busy machine makes both slower."""
-    best = {}
-    for peer in (load.peers.OURS, load.peers.BARE):
-        runs = [load.measured(peer, streams, 100, "") for _ in range(3)]
-        assert all(runs), "a client failed; what it said is above"
-        best[peer.name] = {key: min(run[key] for run in runs) for key in runs[0]}
-    ours, bare = best["sparkloom bench"], best["bare"]
-    assert ours["cpu_per_1k"] <= 2 * bare["cpu_per_1k"], best
-    assert ours["rss_mb"] <= 60 and ours["overhead_s"] <= max(1.0, 2 * bare["overhead_s"]), best
-    # Exact to 0.02 ms and 0.5 % where the machine is; where it is not, no worse than a client that does nothing else.
-    assert ours["itl_error_ms"] <= max(0.02, 2 * bare["itl_error_ms"]), best
-    assert ours["tok_s_error_percent"] <= max(0.5, 2 * bare["tok_s_error_percent"]), best
-    assert ours["ttft_error_ms"] <= max(10.0, 2 * bare["ttft_error_ms"]), best
+    """The best of each, measured in turn: a machine that is busy for a while is so for both. Nine turns at most."""
+    best: dict[str, dict[str, float]] = {}
+    for _ in range(9):
+        for peer in (load.peers.OURS, load.peers.BARE):
+            run = load.measured(peer, streams, 100, "")
+            assert run, "a client failed; what it said is above"
+            so_far = best.get(peer.name, run)
+            best[peer.name] = {key: min(run[key], so_far[key]) for key in run}
+        if not (dearer := _dearer(best["sparkloom bench"], best["bare"])):
+            return
+    assert dearer == [], best
+
+
+def _dearer(ours: dict[str, float], bare: dict[str, float]) -> list[str]:
+    """Exact to 0.02 ms and 0.5 % where the machine is; elsewhere no worse than a client that does nothing else."""
+    bars = {
+        "cpu_per_1k": 2 * bare["cpu_per_1k"],
+        "rss_mb": 60.0,
+        "overhead_s": max(1.0, 2 * bare["overhead_s"]),
+        "itl_error_ms": max(0.02, 2 * bare["itl_error_ms"]),
+        "tok_s_error_percent": max(0.5, 2 * bare["tok_s_error_percent"]),
+        "ttft_error_ms": max(10.0, 2 * bare["ttft_error_ms"]),
+    }
+    return [key for key, most in bars.items() if ours[key] > most]
 
 
 def best_of(work: Callable[[], object]) -> float:
