@@ -66,6 +66,20 @@ def test_each_call_of_a_sdk(table: list[clients.Outcome], tmp_path: Path, client
 
 @pytest.mark.clients
 @ASKED
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (["tools/list"], '"name": "diagnose"'),
+        (["tools/call", "--tool-name", "status", "--tool-arg", f"inventory={inventory.path()}"], "serving"),
+    ],
+)
+def test_mcps_inspector_lists_and_calls(table: list[clients.Outcome], asked: list[str], words: str) -> None:
+    seen = run(str(programs.npm("mcp-inspector")), "--cli", ".venv/bin/sparkloom", "mcp", "--method", *asked)
+    assert seen.returncode == 0 and words in seen.stdout, seen.stdout + seen.stderr
+
+
+@pytest.mark.clients
+@ASKED
 @pytest.mark.parametrize("client", PASTED)
 def test_what_is_pasted_asks(table: list[clients.Outcome], tmp_path: Path, client: str) -> None:
     outcome = clients.program(client, tmp_path)

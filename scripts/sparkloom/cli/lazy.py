@@ -53,7 +53,7 @@ class LazyGroup(TyperGroup):
             return name, listed, rest  # (a shell that completes a line asks, and runs nothing)
         if command.plain:  # named behind `--`
             raise SystemExit(command.load()(rest))
-        return name, _loaded(command), rest
+        return name, loaded(command), rest
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Each command's line in full: wrapped, not cut."""
@@ -70,7 +70,7 @@ def _listed(command: Command) -> TyperCommand | LazyGroup:
     )
 
 
-def _loaded(command: Command) -> Any:
+def loaded(command: Command) -> Any:
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.command(command.name, help=command.help, context_settings=_context())(command.load())
     return typer.main.get_command(app)

@@ -13,7 +13,12 @@ from testbed.base.steps import Say, Step, artefact
 
 HERE = Path(__file__).parent
 WEBUI = sys.version_info < (3, 13)  # Open WebUI refuses others
-NPM = {"@openai/codex": "0.169.0", "opencode-ai": "1.18.33", "@anthropic-ai/claude-code": "2.1.332"}
+NPM = {
+    "@openai/codex": "0.169.0",
+    "opencode-ai": "1.18.33",
+    "@anthropic-ai/claude-code": "2.1.332",
+    "@modelcontextprotocol/inspector": "0.15.0",
+}
 NODE = 20  # npm's own packages start a program of their own; what unpacks them runs on any Node.js of these days
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from sparkloom.base import document
 from sparkloom.base.errors import InputError
-from sparkloom.inputs.importers import compose, cookbook, shell, sparkrun
+from sparkloom.inputs.importers import compose, cookbook, pasted, shell, sparkrun
 from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Programs, Started, kept, short
 
 __all__ = ["Found", "Leftover", "Leftovers", "Programs", "Started", "read", "short"]
@@ -36,7 +36,7 @@ def _read(text: str, name: str, programs: Programs, pick: str) -> Found:
     mapping = _mapping(text, name)
     if mapping is not None:
         return _of_yaml(mapping, name, programs)
-    found = shell.read(_fenced(text), name, programs)
+    found = shell.read(_code(text, name), name, programs)
     if found is None:
         raise InputError.single(name, f"no engine is started in it; expected {FORMS}", rule="no-engine")
     found.kept = kept(text, name)
@@ -64,7 +64,7 @@ def _of_yaml(mapping: document.Document, name: str, programs: Programs) -> Found
 def _page(mapping: document.Document, programs: Programs) -> Found | None:
     """A site's data about a model with a page of text in it (vLLM's recipes): the page's first command."""
     for key, text in mapping.data.items():
-        code = _fenced(text) if isinstance(text, str) and "```" in text else ""
+        code = _code(text, mapping.file) if isinstance(text, str) and "```" in text else ""
         found = shell.read(code, mapping.file, programs, line=mapping.position((key,))[1] + 1) if code else None
         if found is None:
             continue
@@ -112,6 +112,10 @@ def _merged(value: Any) -> Any:
     return own
 
 
+def _code(text: str, name: str) -> str:
+    return pasted.plain(_fenced(text), name)
+
+
 def _fenced(text: str) -> str:
     """Of a page with code in it only the code, each line where it was."""
     if not _FENCE.search(text):
@@ -120,5 +124,5 @@ def _fenced(text: str) -> str:
     for match in _FENCE.finditer(text):
         first = text.count("\n", 0, match.start(1))
         for offset, line in enumerate(match[1].splitlines()):
-            kept_lines[first + offset] = re.sub(r"^\s*\$ ", "", line)
+            kept_lines[first + offset] = line
     return "\n".join(kept_lines)
