@@ -16,6 +16,7 @@ GENERATED: dict[str, list[str]] = {
     "image_recipes/schema.json": ["-m", "sparkloom.cli", "image", "schema"],
     "model_profiles/schema.json": ["-m", "sparkloom.cli", "schema"],
     "docs/reference/rules.md": ["-m", "scripts.docs.rules_page"],
+    "docs/reference/messages.md": ["-m", "scripts.docs.messages_page"],
     "docs/use-it-from-your-tools.md": ["-m", "scripts.docs.connect_page"],
     "docs/architecture.md": ["scripts/lint/floor_plan.py", "--document"],
 }

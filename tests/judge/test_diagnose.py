@@ -84,12 +84,12 @@ spark1:77:77 [0] NCCL INFO NET/IB : Using [0]rocep1s0f0v1:1/RoCE [1]roceP2p1s0f0
 
 
 def test_a_healthy_log_has_no_cause_and_no_lines() -> None:
-    assert diagnose.diagnose(HEALTHY) == {"matches": [], "lines": []}
+    assert diagnose.diagnose(HEALTHY) == {"matches": [], "lines": [], "noise": []}
 
 
 def test_empty_and_binary_input_is_refused_and_gzip_read(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    assert diagnose.diagnose("") == {"matches": [], "lines": []}
+    assert diagnose.diagnose("") == {"matches": [], "lines": [], "noise": []}
     for content, words in ((bytes(range(256)) * 64, "is no text"), (b"", "is empty"), (b"\0" * 99, "zero bytes")):
         log.write_bytes(content)
         with pytest.raises(InputError, match=words):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sparkloom import case
+from sparkloom.base.visible import visible
 from sparkloom.cli import linting, show, show_findings, show_plan
 from sparkloom.cli.options import Context, Inventory, Json, Overrides, Profile, Profiles, Release
 from sparkloom.judge import diagnose as diagnosis
@@ -104,10 +105,35 @@ def _diagnosis(data: dict[str, Any]) -> None:
 
     terminal = show.console()
     for match in data["matches"]:
-        terminal.print(Text.assemble((match["rule"], "bold red"), f": {match['why']}"))
-        terminal.print(f"    seen: {match.get('line', '')}", style="dim")
-        terminal.print(f"    fix: {match['fix']}")
-    if not data["matches"]:
-        terminal.print("no known cause; the most telling lines:")
-        for line in data.get("lines", []):
-            terminal.print(f"    {line}")
+        after = match["followed_from"]
+        name = (f"then {match['rule']}", "bold") if after else (match["rule"], "bold red")
+        place = f" (line {match['line_number']}{_times(match)}): "
+        terminal.print(Text.assemble(name, place, match["why"]))
+        if not after:
+            _indented(f"seen: {match['line']}", "dim")
+            _indented(f"fix: {match['fix']}")
+    for known in data["noise"]:
+        terminal.print(f"means nothing: {known['noise']}{_times(known)}: {known['why']}", style="dim")
+    if data["lines"]:
+        terminal.print(
+            "if that is not all, the lines that matter:"
+            if data["matches"]
+            else "no known cause; the lines that matter:"
+        )
+        for line in data["lines"]:
+            _indented(line)
+        terminal.print("To report it: these lines, the image, `sparkloom argv PROFILE`.")
+        terminal.print("To teach it to `diagnose`: docs/write-a-rule.md.")
+    elif not data["matches"]:
+        terminal.print("no known cause, and no line of a failure")
+
+
+def _times(known: dict[str, Any]) -> str:
+    return f", {known['count']} times" if known["count"] > 1 else ""
+
+
+def _indented(text: str, style: str = "") -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    show.console().print(Padding(Text(visible(text), style=style), (0, 0, 0, 4), expand=False))

@@ -1,4 +1,4 @@
-"""From a log to its cause: which rule's pattern the text matches, else the lines that say most.
+"""From a log to its cause: the first one in time, then what followed from it; else the lines that say most.
 
 Logs come with colours, timestamps and rank prefixes, several ranks mixed; all of that is taken off first.
 """
@@ -6,7 +6,7 @@ Logs come with colours, timestamps and rank prefixes, several ranks mixed; all o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,21 +19,58 @@ from sparkloom.onnode import loglines, textlog
 
 Known = Rule | LogCause
 MAX_CHARS = 8_000_000  # per log: the cause stands near the end, and a day of INFO lines need not be read
+MATTER = 12  # lines of an unknown failure
 
 
 def diagnose(text: str) -> dict[str, Any]:
-    """Matched rules with cause and fix, most severe first; for an unknown failure the three most telling lines."""
+    """The cause and what followed from it, each with its fix; where no cause is known the lines that matter."""
     text = text[-MAX_CHARS:]
     raw, lines = text.split("\n"), list(loglines.clean(text))
+    noise = _noise(lines)
     joined = "\n".join(lines)
     matches = [match for rule in _known() if (match := _match(rule, joined, lines, raw))]
-    matches.sort(key=lambda match: (ORDER[match["severity"]], -match["count"], match["rule"]))
-    return {"matches": matches, "lines": [] if matches else loglines.telling(lines)}
+    matches.sort(key=lambda it: (ORDER[it["severity"]], not it["ends"], it["line_number"], -it["count"], it["rule"]))
+    for match in matches:
+        match["followed_from"] = _followed(match, matches[0])
+    known = any(match["severity"] == "error" and match["ends"] for match in matches)
+    return {"matches": matches, "lines": [] if known else loglines.telling(lines, MATTER), "noise": noise}
 
 
 def diagnose_files(paths: Iterable[Path]) -> dict[str, Any]:
     """As `diagnose`, over several logs; `-` is standard input."""
-    return diagnose("\n".join(textlog.tail(path, MAX_CHARS) for path in paths))
+    return diagnose("\n".join(_in_time([textlog.tail(path, MAX_CHARS) for path in paths])))
+
+
+def _in_time(logs: Sequence[str]) -> list[str]:
+    """The lines of several logs in the order of their times; one log after the other where one tells no time."""
+    timed = []
+    for text in logs:
+        moment = ""
+        for line in text.split("\n"):
+            moment = loglines.moment(line) or moment
+            timed.append((moment, line))
+        if not moment:
+            return list(logs)
+    return [line for _, line in sorted(timed, key=lambda it: it[0])] if len(logs) > 1 else list(logs)
+
+
+def _noise(lines: list[str]) -> list[dict[str, Any]]:
+    """What means nothing, with why; those lines are emptied, so that nobody sees a cause in them."""
+    text, found = "\n".join(lines), []
+    for name, entry in log_causes.noise().items():
+        pattern = re.compile(entry["pattern"])
+        hits = [at for at, line in enumerate(lines) if pattern.search(line)] if pattern.search(text) else []
+        for at in hits:
+            lines[at] = ""
+        if hits:
+            found.append({"noise": name, "why": entry["why"], "count": len(hits)})
+    return found
+
+
+def _followed(match: dict[str, Any], first: dict[str, Any]) -> str:
+    """The cause from which this followed: it says so itself, or it failed later in the same log."""
+    later = match["line_number"] > first["line_number"] and match["severity"] == first["severity"] == "error"
+    return first["rule"] if match is not first and (match["follows"] or (later and match["ends"])) else ""
 
 
 @cache
@@ -53,6 +90,8 @@ def _match(rule: Known, text: str, lines: list[str], raw: list[str]) -> dict[str
     return {
         "rule": rule.id,
         "severity": rule.severity,
+        "ends": rule.ends,
+        "follows": isinstance(rule, LogCause) and not rule.ends,
         "why": rule.why,
         "fix": rule.fix,
         "line": lines[number].strip()[:400],

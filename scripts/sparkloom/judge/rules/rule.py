@@ -155,6 +155,7 @@ class Rule(Part):
     fix: str
     evidence: Annotated[tuple[Any, ...], BeforeValidator(lambda written: tuple(map(_source, written)))]
     log_pattern: str | None = None  # what an engine log says when this trap was sprung
+    ends: bool = True  # a start; false: it goes on after what log_pattern finds, which causes no later failure
     predicts_failure: bool = True  # an error that a measured run would have shown (not a question of taste)
     failing: Annotated[Any, BeforeValidator(_case)]
     passing: Annotated[Any, BeforeValidator(_case)]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from sparkloom.base.finding import ORDER
 from sparkloom.onnode import loglines
 
+NOISE = "noise"  # severity of a pattern whose lines mean nothing
 WHO = re.compile(r"^rank \d+ on \S+: ")
 # How an epoch ends, by the words that the supervisors have for it, and one short name each.
 ENDS = (
@@ -25,17 +27,19 @@ ENDS = (
 STOPS = (*(name for name, _ in ENDS), "other")
 
 
-def named(lines: Iterable[str], patterns: Iterable[Mapping[str, str]]) -> str:
+def named(lines: Iterable[str], patterns: Sequence[Mapping[str, Any]]) -> str:
     """`rule: the line; fix`, or the most telling line, or none; of several the one that `diagnose` shows first."""
-    clean = list(loglines.clean("\n".join(lines)))
+    noise = [entry["pattern"] for entry in patterns if entry["severity"] == NOISE]
+    clean = [line for line in loglines.clean("\n".join(lines)) if not any(re.search(at, line) for at in noise)]
     text = "\n".join(clean)
     found = []
     for entry in patterns:
-        if match := re.search(entry["pattern"], text):
+        if entry["severity"] != NOISE and (match := re.search(entry["pattern"], text)):
             first = text.count("\n", 0, match.start())
             often = sum(1 for line in clean[first:] if re.search(entry["pattern"], line)) or 1
             told = f"{entry['rule']}: {clean[first].strip()[:200]}; fix: {entry['fix']}"
-            found.append((ORDER.get(entry["severity"], 3), -often, entry["rule"], told))
+            rank = (ORDER.get(entry["severity"], 3), not entry.get("ends", True), first, -often, entry["rule"])
+            found.append((*rank, told))
     if found:
         return min(found)[-1]
     telling = loglines.telling(clean, 1)

@@ -16,6 +16,7 @@ from sparkloom.launch import engines, fabric, patches, patience, ports
 from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.onnode.rank import reading
+from sparkloom.onnode.rank.causes import NOISE
 from sparkloom.onnode.rank.plan import ADDRESS, CONFIG, RANK, Member, Rail
 from sparkloom.render import pack
 from sparkloom.render.manifests import files, names, pod_secrets
@@ -40,12 +41,14 @@ def patterns(engine: str) -> str:
     """What `diagnose` knows of an engine's last words, as JSON; less the lines that only say that something failed."""
     traps = (rule for rule in rules.every() if rule.log_pattern and rule.scope.engine in ("*", engine))
     causes = (cause for cause in log_causes.every() if cause.severity != "info")
-    told = [_pattern(trap) for trap in traps] + [_pattern(cause) for cause in causes]
+    noise = ({"severity": NOISE, "pattern": entry["pattern"]} for entry in log_causes.noise().values())
+    told = [*map(_pattern, traps), *map(_pattern, causes), *noise]
     return "[\n" + ",\n".join(json.dumps(entry) for entry in told) + "\n]\n"
 
 
-def _pattern(one: Rule | log_causes.LogCause) -> dict[str, str]:
-    return {"rule": one.id, "severity": one.severity, "pattern": str(one.log_pattern), "fix": one.fix}
+def _pattern(one: Rule | log_causes.LogCause) -> dict[str, Any]:
+    known = {"rule": one.id, "severity": one.severity, "pattern": str(one.log_pattern), "fix": one.fix}
+    return known | ({} if one.ends else {"ends": False})
 
 
 def plan(launch: Launch, policy: str) -> dict[str, Any]:
