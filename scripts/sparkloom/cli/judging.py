@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sparkloom import case
-from sparkloom.cli import linting, show, show_findings, show_plan
+from sparkloom.cli import linting, show, show_findings, show_plan, show_start
 from sparkloom.cli.options import Context, Inventory, Json, Overrides, Profile, Profiles, Release
 from sparkloom.judge import diagnose as diagnosis
+from sparkloom.judge.start import WILL_NOT
 
 if TYPE_CHECKING:
     from sparkloom.judge.capacity.sessions import Asked
@@ -65,8 +66,8 @@ def plan(
     asked = _asked(sessions, context, prefix_hit)
     data = case.plan(profile, inventory, sessions=asked, overrides=overrides or [], release=engine_version)
     show.out(data, json, lambda shown: show_plan.plan(shown, explain))
-    refused = data["fits"] is False or data.get("sessions", {}).get("verdict") == "does-not-fit"
-    raise typer.Exit(1 if refused or any(f["severity"] == "error" for f in data["findings"]) else 0)
+    crowded = data.get("sessions", {}).get("verdict") == "does-not-fit"
+    raise typer.Exit(1 if crowded or data["start"]["verdict"] == WILL_NOT else 0)
 
 
 def _asked(count: int | None, context: int | None, prefix_hit: float) -> Asked | None:
@@ -90,6 +91,7 @@ def diagnose(
 def _linted(linted: linting.Linted) -> None:
     terminal = show.console()
     count = show_findings.listed(terminal, linted.findings)
+    show_start.assumed(terminal, linted.assumed)
     unread = len({name for name, _ in linted.unusable} & set(linted.profiles))
     judged = len(linted.profiles) - unread
     parts = [f"{judged} profile(s): {count}"] if judged else []

@@ -54,7 +54,8 @@ def parts(memory: dict[str, Any]) -> list[Part]:
     return [*(part for part in known if part.gib > 0), last]
 
 
-def draw(terminal: Console, memory: dict[str, Any]) -> None:
+def draw(terminal: Console, memory: dict[str, Any], assumed: str = "") -> None:
+    """`assumed`: the sign before what is taken before the load, where this site's was not measured."""
     drawn = parts(memory)
     if not drawn:
         return
@@ -69,7 +70,8 @@ def draw(terminal: Console, memory: dict[str, Any]) -> None:
     terminal.print(Text.assemble(*((sign * count, part.look.colour) for sign, count, part in bar)), soft_wrap=True)
     tenths = shares([part.gib for part in drawn], round(usable * 10))
     for part, tenth, sign in zip(drawn, tenths, signs, strict=True):
-        line = Text.assemble(f"{tenth / 10:7.1f} ", (sign, part.look.colour), f" {part.what}")
+        before = assumed if part.look is HOST else ""
+        line = Text.assemble(f"{before}{tenth / 10:.1f}".rjust(7), " ", (sign, part.look.colour), f" {part.what}")
         paragraph(terminal, line)
     paragraph(terminal, f"{number(float(usable)):>7} = what a Spark has")
 
