@@ -1,4 +1,4 @@
-"""What the first line promises: one verdict, and every guess behind a sign."""
+"""What the first line promises: one verdict, every guess behind a sign, and a name that several profiles have."""
 
 from __future__ import annotations
 
@@ -50,3 +50,21 @@ def test_a_plan_begins_with_its_verdict_too(terminal: Terminal) -> None:
     terminal.type("sparkloom plan cyankiwi--minimax-m2.7-awq-4bit").has("may not start: only at the better end")
     wrong = "--set launch.gpu_memory_utilization=1.6"
     terminal.type(f"sparkloom plan openai--gpt-oss-120b {wrong}", 1).has("will not start: ", "certain, by ")
+
+
+def test_a_name_that_several_have_lists_them_with_verdict_and_speed(terminal: Terminal) -> None:
+    terminal.begin("sparkloom plan glm")
+    terminal.sees("Enter for none)? ")
+    terminal.answer("1")
+    terminal.end().has("1 nvidia--glm-4.7-nvfp4--mtp starts 22.8", "nvidia--glm-4.7-nvfp4--mtp starts measured")
+    terminal.begin("sparkloom plan glm")
+    terminal.sees("Enter for none)? ")
+    terminal.answer("")
+    terminal.end(2).has("names 4 profiles", "write more of one")
+    terminal.type("sparkloom plan glm | cat > listed; echo ${PIPESTATUS[0]}").has("write more of one", " 2")
+    terminal.type("grep -c 'nvidia--glm' listed").has("4")
+    terminal.type("sparkloom plan glm --first").has("glm: nvidia--glm-4.7-nvfp4--mtp", "starts")
+    told = json.loads(terminal.type("sparkloom plan glm --json 2>/dev/null", 2, copied=True).text)
+    assert told["error"] and {one["name"] for one in told["candidates"]} >= {GLM, f"{GLM}--mtp"}
+    assert all(one["verdict"] and one["n1"] for one in told["candidates"])
+    terminal.type("sparkloom plan nemotron | cat", 0).has("should start", "~")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sparkloom import case
-from sparkloom.cli import linting, show, show_findings, show_plan, show_start
-from sparkloom.cli.options import Context, Inventory, Json, Overrides, Profile, Profiles, Release
+from sparkloom.cli import choosing, linting, show, show_findings, show_plan, show_start
+from sparkloom.cli.options import AnyProfile, Context, Inventory, Json, Overrides, Profiles, Release
 from sparkloom.judge import diagnose as diagnosis
 from sparkloom.judge.start import WILL_NOT
 
@@ -33,7 +34,7 @@ def lint(
 
 
 def plan(
-    profile: Profile,
+    profile: AnyProfile,
     inventory: Inventory = None,
     overrides: Overrides = None,
     engine_version: Release = None,
@@ -61,10 +62,14 @@ def plan(
             help="share of a prompt that the prefix cache already has",
         ),
     ] = 0.0,
+    first: Annotated[
+        bool, typer.Option("--first", help="of several profiles with that in their names the first that is listed")
+    ] = False,
     json: Json = False,
 ) -> None:
     asked = _asked(sessions, context, prefix_hit)
-    data = case.plan(profile, inventory, sessions=asked, overrides=overrides or [], release=engine_version)
+    planned = partial(case.plan, inventory=inventory, sessions=asked, overrides=overrides or [], release=engine_version)
+    data = planned(choosing.chosen(profile, first, json, planned))
     show.out(data, json, lambda shown: show_plan.plan(shown, explain))
     crowded = data.get("sessions", {}).get("verdict") == "does-not-fit"
     raise typer.Exit(1 if crowded or data["start"]["verdict"] == WILL_NOT else 0)
