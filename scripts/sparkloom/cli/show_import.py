@@ -27,7 +27,7 @@ PLAIN = (
 def taken(data: dict[str, Any], output: Path | None) -> None:
     terminal, verdict = console(), data["verdict"]
     _headline(terminal, data, verdict)
-    _speed(terminal, verdict)
+    _speed(terminal, verdict, show_start.sign(data["assumed"], "facts"))
     _command(terminal, verdict["command"])
     _remainder(terminal, data["remainder"])
     terminal.print()
@@ -88,14 +88,16 @@ def _memory(terminal: Console, verdict: dict[str, Any]) -> None:
         paragraph(terminal, f"facts: {sign}{facts['source']}", indent=2, style="dim")
 
 
-def _speed(terminal: Console, verdict: dict[str, Any]) -> None:
+def _speed(terminal: Console, verdict: dict[str, Any], sign: str) -> None:
     speed = verdict["plan"].get("speed")
     if not speed:
         return
     limits, rates = verdict["plan"]["limits"], speed["predicted"]
     told = []
     if rates.get("1") is not None:
-        told.append(f"predicted {number(rates['1'])} tok/s at one request, {number(rates.get('8'))} at eight")
+        told.append(
+            f"predicted {sign}{number(rates['1'])} tok/s at one request, {sign}{number(rates.get('8'))} at eight"
+        )
     if limits.get("max_running_requests") is not None:
         told.append(f"{limits['max_running_requests']:,} requests at once")
     if told:

@@ -17,7 +17,7 @@ TABLE = 120  # columns from which formula and origin stand beside their number
 def plan(data: dict[str, Any], explain: bool) -> None:
     terminal = console()
     _headline(terminal, data)
-    memory_bar.draw(terminal, data["memory"], show_start.sign(data["assumed"], "memory"))
+    memory_bar.draw(terminal, data["memory"], data["assumed"])
     _speed(terminal, data)
     _limits(terminal, data)
     if "sessions" in data:

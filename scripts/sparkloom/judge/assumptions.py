@@ -30,7 +30,8 @@ def of_launch(launch: Launch, platform: Platform, told: bool) -> list[Assumption
     """Of a profile on a site. `told`: a person named the release."""
     profile, found = launch.profile.profile, [*of_platform(platform)]
     if known_models.GUESSED in profile.model.source:
-        found.append(Assumption("facts", f"model {profile.model.id}", profile.model.source, f"import {CONFIG}"))
+        why = f"{known_models.BY_NAME}; {profile.model.source}"
+        found.append(Assumption("facts", f"model {profile.model.id}", why, f"import {CONFIG}"))
     if profile_status.status(profile) in NOT_RUN and not told and image_recipe(launch.profile) is None:
         found += _of_image(launch.image, f"{launch.engine} {launch.release}")
     if releases.known(launch.engine):
