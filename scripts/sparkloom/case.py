@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sparkloom.base.assumption import Assumption
 from sparkloom.base.errors import InputError, Refused
 from sparkloom.base.finding import Finding, errors, ranked
 from sparkloom.inputs import inventory as inventories
@@ -39,6 +40,7 @@ class Case:
     cluster: Cluster
     launch: Launch
     findings: list[Finding]
+    assumed: list[Assumption]
 
     @property
     def errors(self) -> list[Finding]:
@@ -79,7 +81,7 @@ def judge(
     seat: Placed | None = None,
 ) -> Case:
     """Loads, resolves and judges one profile; with a seat, which a plan gave it, as that group of a fleet."""
-    from sparkloom.judge import fits, flags, profile_status, rules
+    from sparkloom.judge import assumptions, fits, flags, profile_status, rules
 
     loaded = profiles.load(profile, overrides=seat.overrides if seat else overrides)
     flags.require_known(loaded)
@@ -93,7 +95,7 @@ def judge(
         *(() if seat else fits.check(launch, target, sparks)),
         *profile_status.check(launch.profile),
     ]
-    return Case(target, launch, ranked(findings))
+    return Case(target, launch, ranked(findings), assumptions.of_launch(launch, sparks, release is not None))
 
 
 def measured(cluster: Cluster, launch: Launch) -> Platform:
@@ -102,23 +104,28 @@ def measured(cluster: Cluster, launch: Launch) -> Platform:
 
 
 def plan(profile: str, inventory: Inventory = None, *, sessions: Asked | None = None, **options: Any) -> dict[str, Any]:
-    """What `sparkloom plan --json` prints: does it fit, how fast at best, what is launched, what speaks against it.
+    """What `sparkloom plan --json` prints: does it start, does it fit, how fast at best, what is launched.
 
     `sessions`: so many conversations of that length, for which room and time to the first token are told too.
     """
+    from sparkloom.judge import profile_status, start
     from sparkloom.judge.capacity import sessions as conversations
     from sparkloom.judge.capacity import verdict
 
     judged = judge(profile, inventory, **options)
-    sparks = measured(judged.cluster, judged.launch)
-    asked = {"sessions": conversations.sessions(judged.launch.view(sparks), sessions)} if sessions else {}
+    launch, sparks = judged.launch, measured(judged.cluster, judged.launch)
+    planned = verdict.plan(launch, judged.cluster, sparks)
+    ran = profile_status.measured(launch.profile) and launch.release == launch.profile.profile.engine.release
+    asked = {"sessions": conversations.sessions(launch.view(sparks), sessions)} if sessions else {}
     return {
         "profile": judged.launch.profile.name,
         "cluster": judged.cluster.name,
-        **verdict.plan(judged.launch, judged.cluster, sparks).as_dict(),
+        "start": start.start(judged.findings, planned.fits, judged.assumed, ran)._asdict(),
+        **planned.as_dict(),
         **asked,
-        "launch": launch_dict(judged.launch),
+        "launch": launch_dict(launch),
         "findings": [finding.as_dict() for finding in judged.findings],
+        "assumed": [asdict(one) for one in judged.assumed],
     }
 
 
@@ -136,17 +143,14 @@ def ranking(inventory: Inventory = None, *, asked: Asked, nodes: int | None = No
     return sessions.ranking(filter(None, map(judged, profiles.names())), asked, nodes)
 
 
-def take_in(
-    text: str, name: str, inventory: Inventory = None, *, pick: str = "", shown: str = "", config: Path | None = None
-) -> dict[str, Any]:
+def take_in(text: str, name: str, inventory: Inventory = None, **options: Any) -> dict[str, Any]:
     """What `sparkloom import --json` prints: a profile of somebody's recipe, what of it is in none, and the verdict.
 
-    Without an inventory the rack is as large as the recipe asks for; `shown` is the file that the profile goes to,
-    `config` is the model's config.json, or its folder.
+    Without an inventory the rack is as large as the recipe asks for; `options` are those of `imported.take_in`.
     """
     from sparkloom.judge import imported
 
-    taken = imported.take_in(text, name, pick, shown, config)
+    taken = imported.take_in(text, name, **options)
     target = cluster(inventory)
     return imported.judge(taken, imported.roomy(target, taken.draft.nodes) if inventory is None else target).as_dict()
 

@@ -86,14 +86,15 @@ def test_a_strangers_model_on_a_strangers_fork_is_named_word_by_word() -> None:
     shown = run("import", "-", stdin=STRANGER)
     first = shown.stdout.splitlines()[0]
     assert shown.returncode == 0 and shown.stderr == ""
-    assert "its parser takes all but 2 flags; fit unknown: no facts of the model here" in first
+    assert first == "stranger/Moonbeam-77B-A5B-NVFP4  may not start: no facts of it here"
+    assert "its parser takes all but 2 flags" in shown.stdout
     unknown = data("import", "-", stdin=STRANGER)["verdict"]["unknown"]
     told = [one["what"] for one in unknown]
     assert told == [
         "model stranger/Moonbeam-77B-A5B-NVFP4", "image ghcr.io/stranger/vllm-moon:nightly", "release",
         "--moonbeam-mode fast", "--moonbeam-depth 3", "env VLLM_MOONBEAM",
     ]  # fmt: skip
-    assert all(f"\n  {one['what']}: {one['why']}\n" in shown.stdout for one in unknown)
+    assert all(f"\n  ~ {one['what']}: {one['why']}; instead: " in shown.stdout for one in unknown)
 
 
 def test_a_models_config_gives_its_facts(tmp_path: Path) -> None:

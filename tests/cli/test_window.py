@@ -80,7 +80,7 @@ def test_in_a_pipe_a_finding_stays_one_line_and_a_table_row_too() -> None:
 
 def test_the_bar_of_memory_sums_to_what_a_spark_has() -> None:
     text = seen(80, "plan", ULTRA).text
-    part = re.compile(r"^ +(\d+\.\d) (\S) (.+)$", re.M)
+    part = re.compile(r"^ +~?(\d+\.\d) (\S) (.+)$", re.M)
     figures = {what.strip(): float(gib) for gib, _, what in part.findall(text)}
     assert figures.pop("what a Spark has") == 121.6
     assert round(sum(figures.values()), 1) == 121.6 and len(figures) == 6

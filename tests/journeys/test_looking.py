@@ -20,8 +20,8 @@ def test_what_there_is_and_what_fits(sized: Terminal) -> None:
     assert sum("--" in line.split(" ")[0] for line in seen.lines) == count  # every profile is one line
     sized.type("sparkloom profiles --fits --nodes 1").has("openai--gpt-oss-120b")
     sized.type("sparkloom profiles --fits --nodes 1 --concurrency 4000 --context 1000000", 1).has("no shipped profile")
-    sized.type("sparkloom plan glm", 2).has("nvidia--glm-4.7-nvfp4", "write more of one")
-    sized.type("sparkloom plan glm-4.7-nvfp4").has("fits", "what a Spark has")
+    sized.type("sparkloom lint glm", 2).has("nvidia--glm-4.7-nvfp4", "write more of one")
+    sized.type("sparkloom plan glm-4.7-nvfp4").has("should start", "memory fits", "what a Spark has")
     sized.type("sparkloom plan gtp-oss", 2).has("nearest", "gpt-oss")
     sized.type("sparkloom image list").has("pinned")
     sized.type("sparkloom fabric", None)

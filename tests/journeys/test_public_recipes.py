@@ -42,6 +42,9 @@ def test_a_public_recipe_is_judged_and_what_is_unknown_is_named(recipe: dict[str
     seen = terminal.end(None)
     assert seen.code in (0, 1), seen.text
     taken = json.loads(terminal.type(f"sparkloom import {recipe['file']} --json", seen.code, copied=True).text)
+    verdict = taken["start"]["verdict"]
+    assert _tight(f"{taken['profile']['model']['id']} {verdict}") in _tight(seen.text)
+    assert (verdict == "will not start") == (seen.code == 1)
     unknown = taken["verdict"]["unknown"]
     assert [one["what"] for one in unknown if _tight(one["what"]) not in _tight(seen.text)] == []
     said = [*(one["what"] for one in unknown), *(finding["message"] for finding in taken["verdict"]["findings"])]

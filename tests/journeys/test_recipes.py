@@ -27,7 +27,7 @@ def test_every_form_is_understood_and_becomes_a_profile(terminal: Terminal, name
     model, engine, sparks, code = FORMS[name]
     shutil.copy(RECIPES / name, terminal.home)
     seen = terminal.type(f"sparkloom import {name} -o mine.yml", code)
-    seen.has(f"{model} {engine}", f"{sparks} Spark(s)", "wrote mine.yml")
+    seen.has(model, engine, f"{sparks} Spark(s)", "wrote mine.yml")
     told = json.loads(terminal.type(f"sparkloom import {name} --json", code, copied=True).text)
     assert told["verdict"]["fits"] is True and told["profile"]["model"]["id"] == model
     assert all(left["what"] and left["why"] for left in told["remainder"])
@@ -69,7 +69,7 @@ def test_a_model_that_nobody_knows_says_so_first_and_is_judged_by_its_config(ter
     for name in ("unknown.yaml", "config.json"):
         shutil.copy(RECIPES / name, terminal.home)
     seen = terminal.type("sparkloom import unknown.yaml -o mine.yml")
-    seen.has("quiet-lab/Wren-27B-NVFP4", "fit unknown", "no facts of the model here", "--config", "wren-kernel")
+    seen.has("quiet-lab/Wren-27B-NVFP4", "may not start", "no facts of the model here", "--config", "wren-kernel")
     told = json.loads(terminal.type("sparkloom import unknown.yaml --json", copied=True).text)
     assert told["verdict"]["fits"] is None
     told = json.loads(

@@ -37,5 +37,5 @@ def test_it_works_in_the_folder_where_it_is_called(home: Path, programs: Path) -
     terminal.type("sparkloom up", 2).has("which site?")
     terminal.type("sparkloom render glm-4.7-nvfp4 -o out").has("wrote out/")
     terminal.type("sparkloom fleet plan", 0)
-    terminal.type("python -m sparkloom.cli plan glm-4.7-nvfp4 | head -1", copied=True).has("fits")
+    terminal.type("python -m sparkloom.cli plan glm-4.7-nvfp4 | head -1", copied=True).has("should start")
     assert sorted(path.name for path in home.iterdir() if not path.name.startswith(".")) == ["out"]

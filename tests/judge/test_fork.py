@@ -90,7 +90,7 @@ def test_plan_and_argv_show_it(forked: Any) -> None:
     ran = run("argv", profile, "--rank", "0", "--json")
     words = json.loads(ran.stdout)
     assert words[words.index("--b12x-depth") + 1] == "3" and "--b12x-warm" in words
-    assert "fork's own word" in ran.stderr
+    assert "~ --b12x-depth 3" in ran.stderr and "author's word" in ran.stderr
 
 
 def test_three_sparks_share_heads_only_where_a_fork_pads_them(forked: Any) -> None:

@@ -10,7 +10,7 @@ import typer
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.base.finding import ranked
-from sparkloom.cli import show, show_findings
+from sparkloom.cli import show, show_findings, show_start
 from sparkloom.cli.options import Inventory, Json, Profile
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs import site_memory
@@ -106,16 +106,14 @@ def _told(made: draft.Draft, file: str) -> None:
         show.paragraph(terminal, f"flags as {made.like.name}: {apart}")
     for near in made.near:
         show.paragraph(terminal, f"measured near it: {likeness.in_words(near)}")
-    for text in made.unknown:
-        show.paragraph(terminal, f"not known: {text}", style="yellow")
     show_findings.listed(terminal, [finding.as_dict() for finding in made.findings if finding.severity != "info"])
+    show_start.assumed(terminal, made.unknown)
     if file:
         show.paragraph(terminal, f"wrote {file}; next: sparkloom lint {file}; sparkloom plan {file} --explain")
 
 
 def _compared(data: dict[str, Any]) -> None:
     terminal = show.console()
-    for text in data["unknown"]:
-        show.paragraph(terminal, f"not known: {text}", style="yellow")
     count = show_findings.listed(terminal, data["findings"])
+    show_start.assumed(terminal, data["unknown"])
     terminal.print(f"{data['profile']} against {data['checkpoint']}: {count}", style="bold")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from sparkloom import case
 from sparkloom.base.errors import InputError
-from sparkloom.cli import show, show_findings, show_import
+from sparkloom.cli import show, show_findings, show_import, show_start
 from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Release
+from sparkloom.judge.start import WILL_NOT
 
 MOST = 4 << 20  # bytes of a recipe that people pass around
 
@@ -31,6 +32,9 @@ def import_(
         typer.Option("--config", "--facts", help="the model's config.json or its folder, if no profile has its facts"),
     ] = None,
     pick: Annotated[str, typer.Option("--pick", help="the cell with these words, if a file has several")] = "",
+    engine_version: Annotated[
+        str | None, typer.Option("--engine-version", help="the engine's release, where the file does not say it")
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="file to write the profile into; - prints it", show_default=False),
@@ -38,7 +42,8 @@ def import_(
     json: Json = False,
 ) -> None:
     written = output is not None and str(output) != "-"
-    data = case.take_in(_text(file), file, inventory, pick=pick, shown=str(output) if written else "", config=config)
+    asked = {"pick": pick, "shown": str(output) if written else "", "config": config, "release": engine_version}
+    data = case.take_in(_text(file), file, inventory, **asked)
     text = data.pop("text")
     if output is not None and written:
         _write(output, text)
@@ -46,7 +51,7 @@ def import_(
         show.say(text)
     else:
         show.out(data, json, lambda shown: show_import.taken(shown, output))
-    raise typer.Exit(1 if bad(data["verdict"]) else 0)
+    raise typer.Exit(1 if data["start"]["verdict"] == WILL_NOT else 0)
 
 
 def export(
@@ -64,16 +69,13 @@ def export(
 ) -> None:
     made = case.hand_out(profile, form, inventory, overrides=overrides or [], release=engine_version, force=force)
     show_findings.forced(made.case.errors)
+    show_start.said(made.case.assumed)
     for said in made.not_carried:
         show.complain(f"not in it: {said}\n")
     if output is None:
         show.say(made.text)
     else:
         _write(output, made.text)
-
-
-def bad(verdict: dict[str, Any]) -> bool:
-    return verdict["fits"] is False or any(finding["severity"] == "error" for finding in verdict["findings"])
 
 
 def _text(file: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,9 +10,10 @@ import typer
 
 from sparkloom import case
 from sparkloom.base.visible import visible
-from sparkloom.cli import linting, show, show_findings, show_plan
-from sparkloom.cli.options import Context, Inventory, Json, Overrides, Profile, Profiles, Release
+from sparkloom.cli import choosing, linting, show, show_findings, show_plan, show_start
+from sparkloom.cli.options import AnyProfile, Context, Inventory, Json, Overrides, Profiles, Release
 from sparkloom.judge import diagnose as diagnosis
+from sparkloom.judge.start import WILL_NOT
 
 if TYPE_CHECKING:
     from sparkloom.judge.capacity.sessions import Asked
@@ -33,7 +35,7 @@ def lint(
 
 
 def plan(
-    profile: Profile,
+    profile: AnyProfile,
     inventory: Inventory = None,
     overrides: Overrides = None,
     engine_version: Release = None,
@@ -61,13 +63,17 @@ def plan(
             help="share of a prompt that the prefix cache already has",
         ),
     ] = 0.0,
+    first: Annotated[
+        bool, typer.Option("--first", help="of several profiles with that in their names the first that is listed")
+    ] = False,
     json: Json = False,
 ) -> None:
     asked = _asked(sessions, context, prefix_hit)
-    data = case.plan(profile, inventory, sessions=asked, overrides=overrides or [], release=engine_version)
+    planned = partial(case.plan, inventory=inventory, sessions=asked, overrides=overrides or [], release=engine_version)
+    data = planned(choosing.chosen(profile, first, json, planned))
     show.out(data, json, lambda shown: show_plan.plan(shown, explain))
-    refused = data["fits"] is False or data.get("sessions", {}).get("verdict") == "does-not-fit"
-    raise typer.Exit(1 if refused or any(f["severity"] == "error" for f in data["findings"]) else 0)
+    crowded = data.get("sessions", {}).get("verdict") == "does-not-fit"
+    raise typer.Exit(1 if crowded or data["start"]["verdict"] == WILL_NOT else 0)
 
 
 def _asked(count: int | None, context: int | None, prefix_hit: float) -> Asked | None:
@@ -91,6 +97,7 @@ def diagnose(
 def _linted(linted: linting.Linted) -> None:
     terminal = show.console()
     count = show_findings.listed(terminal, linted.findings)
+    show_start.assumed(terminal, linted.assumed)
     unread = len({name for name, _ in linted.unusable} & set(linted.profiles))
     judged = len(linted.profiles) - unread
     parts = [f"{judged} profile(s): {count}"] if judged else []

@@ -21,6 +21,7 @@ LIST = "serve"  # in the place of a profile's name: the inventory's list
 class Linted:
     profiles: list[str]
     findings: list[dict[str, Any]] = field(default_factory=list)  # of the profiles that could be judged
+    assumed: dict[str, None] = field(default_factory=dict)  # of those that were named, each once
     unusable: list[tuple[str, Problem]] = field(default_factory=list)  # profile and what is wrong with its file
 
     def as_list(self) -> list[dict[str, Any]]:
@@ -46,6 +47,7 @@ def lint(names: Sequence[str], inventory: Path | None, overrides: Iterable[str],
             linted.unusable += [(name, problem) for problem in error.problems]
         else:
             linted.findings += [{"profile": name, **finding.as_dict()} for finding in judged.findings]
+            linted.assumed |= dict.fromkeys(map(str, judged.assumed if names else ()))
     if inventory and not names and serving.has_list(inventory):
         _fleet(linted, inventory)
     return linted

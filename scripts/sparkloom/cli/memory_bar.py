@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sparkloom.cli import show_start
 from sparkloom.cli.show import COLOURS, number, paragraph, window
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def parts(memory: dict[str, Any]) -> list[Part]:
     return [*(part for part in known if part.gib > 0), last]
 
 
-def draw(terminal: Console, memory: dict[str, Any]) -> None:
+def draw(terminal: Console, memory: dict[str, Any], assumed: Sequence[dict[str, Any]] = ()) -> None:
+    """`assumed`: of that plan; what follows from it carries its sign."""
     drawn = parts(memory)
     if not drawn:
         return
@@ -68,8 +70,9 @@ def draw(terminal: Console, memory: dict[str, Any]) -> None:
     bar = zip(signs, cells, drawn, strict=True)
     terminal.print(Text.assemble(*((sign * count, part.look.colour) for sign, count, part in bar)), soft_wrap=True)
     tenths = shares([part.gib for part in drawn], round(usable * 10))
-    for part, tenth, sign in zip(drawn, tenths, signs, strict=True):
-        line = Text.assemble(f"{tenth / 10:7.1f} ", (sign, part.look.colour), f" {part.what}")
+    for part, tenth, block in zip(drawn, tenths, signs, strict=True):
+        sign = show_start.sign(assumed, {HOST: "memory", WEIGHTS: "facts"}.get(part.look, ""))
+        line = Text.assemble(f"{sign}{tenth / 10:.1f}".rjust(7), " ", (block, part.look.colour), f" {part.what}")
         paragraph(terminal, line)
     paragraph(terminal, f"{number(float(usable)):>7} = what a Spark has")
 

@@ -11,10 +11,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from sparkloom.base.errors import InputError
+from sparkloom.base.errors import InputError, Problem
 
 SHOWN = 6  # candidates in a refusal
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+class Ambiguous(InputError):
+    """Several profiles have that in their names."""
+
+    names: tuple[str, ...] = ()
 
 
 def exact(text: str) -> str:
@@ -29,9 +35,10 @@ def exact(text: str) -> str:
         sys.stderr.write(f"{text}: {meant[0]}\n")
         return meant[0]
     if meant:
-        raise InputError.single(
-            text, f"names {len(meant)} profiles; write more of one: {_few(meant)}", rule="ambiguous"
-        )
+        message = f"names {len(meant)} profiles; write more of one: {_few(meant)}"
+        several = Ambiguous([Problem(text, 1, 1, message, "ambiguous")])
+        several.names = tuple(meant)
+        raise several
     if near := _near(text, known):
         message = f"no profile has that in its name; nearest: {_few(near)}"
         raise InputError.single(text, message, rule="missing-file")

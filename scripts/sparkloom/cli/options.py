@@ -23,6 +23,7 @@ def _profile(help: str) -> Any:
 
 ONE = "name from model_profiles/, a part of one, a model's id, or a path to a file"
 Profile = Annotated[str, _profile(ONE)]
+AnyProfile = Annotated[str, typer.Argument(help=ONE, show_default=False, autocompletion=names.begun)]
 OneProfile = Annotated[str | None, _profile(ONE)]
 Profiles = Annotated[list[str] | None, _profile("names, parts of names or paths (default: every shipped profile)")]
 Inventory = Annotated[

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from sparkloom import case
-from sparkloom.cli import show
+from sparkloom.cli import show, show_start
 from sparkloom.cli.judging import DEFAULT_CONTEXT
 from sparkloom.cli.options import Context, Inventory, Json, Overrides, Profile, Rank, Release
-from sparkloom.judge import flags, profile_status
+from sparkloom.judge import profile_status
 
 SPEEDS = ("n1", "n4", "n8")
 
@@ -50,9 +50,7 @@ def argv(
 ) -> None:
     judged = case.judge(profile, inventory, overrides=overrides or [], release=engine_version)
     show.out(list(case.rank_of(judged, rank).argv), json, _words)
-    for finding in judged.findings:  # standard output is the command and nothing else
-        if finding.rule == flags.OF_A_FORK:
-            show.complain(f"{finding.where}: {finding.message}\n")
+    show_start.said(judged.assumed)
 
 
 def env(
@@ -66,6 +64,7 @@ def env(
     judged = case.judge(profile, inventory, overrides=overrides or [], release=engine_version)
     shown = {variable.name: variable.value for variable in case.rank_of(judged, rank).env}
     show.out(shown, json, _environment)
+    show_start.said(judged.assumed)
 
 
 def _profiles(listing: list[dict[str, Any]]) -> None:

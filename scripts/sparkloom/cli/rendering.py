@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sparkloom import case
-from sparkloom.cli import show, show_findings
+from sparkloom.cli import show, show_findings, show_start
 from sparkloom.cli.options import Inventory, OneProfile, Overrides, Release
 from sparkloom.render import manifests
 
@@ -44,6 +44,7 @@ def render(
     else:
         rendered = case.render(profile or "", inventory, overrides=overrides or [], release=engine_version, force=force)
     show_findings.forced(rendered.case.errors)
+    show_start.said(rendered.case.assumed)
     text = manifests.to_yaml(rendered.objects)
     if output is None:
         show.say(text)

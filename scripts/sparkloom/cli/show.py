@@ -45,10 +45,10 @@ def out(data: Any, as_json: bool, human: Callable[[Any], object]) -> None:
         streams.drop_output()  # the reader has seen enough; the exit status still is the verdict's
 
 
-def unusable(found: Iterable[Problem]) -> None:
+def unusable(found: Iterable[Problem], **more: Any) -> None:
     """The problems as `--json` gives them, on standard output; stderr has them as lines."""
     problems = [problem._asdict() for problem in found]
-    out({"error": "unusable input", "problems": problems}, True, str)
+    out({"error": "unusable input", "problems": problems, **more}, True, str)
 
 
 def say(text: str) -> None:

@@ -6,7 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparkloom.cli import show_findings
+from sparkloom.base.assumption import SIGN
+from sparkloom.cli import show_findings, show_start
 from sparkloom.cli.show import COLOURS, console, number, paragraph
 
 if TYPE_CHECKING:
@@ -26,16 +27,15 @@ PLAIN = (
 def taken(data: dict[str, Any], output: Path | None) -> None:
     terminal, verdict = console(), data["verdict"]
     _headline(terminal, data, verdict)
-    _facts(terminal, verdict)
-    _speed(terminal, verdict)
+    _speed(terminal, verdict, show_start.sign(data["assumed"], "facts"))
     _command(terminal, verdict["command"])
-    _unknown(terminal, verdict["unknown"])
     _remainder(terminal, data["remainder"])
     terminal.print()
     grave = [finding for finding in verdict["findings"] if finding["severity"] != "info"]
     count = show_findings.listed(terminal, grave)
     terminal.print(count, style="bold")
     _remarks(terminal, [finding for finding in verdict["findings"] if finding["severity"] == "info"])
+    show_start.assumed(terminal, show_start.given(data["assumed"]))
     _next(terminal, data, verdict, output)
 
 
@@ -55,16 +55,15 @@ def _headline(terminal: Console, data: dict[str, Any], verdict: dict[str, Any]) 
     ranks = f"tp {parallel.get('tp', 1)}, pp {parallel.get('pp', 1)}" + (
         f", dp {parallel['dp']}" if parallel.get("dp") else ""
     )
-    where = f"{parser['engine']} {parser['release']} on {parallel.get('nodes', '?')} Spark(s), {ranks}"
-    told = Text.assemble(
-        (profile["model"]["id"], "bold"), "  ", where, "  ", _taken(profile, parser), "; ", _fits(verdict)
-    )
-    paragraph(terminal, told)
+    show_start.head(terminal, profile["model"]["id"], data["start"])
+    release = f"{show_start.sign(data['assumed'], 'release')}{parser['release']}"
+    where = f"{parser['engine']} {release} on {parallel.get('nodes', '?')} Spark(s), {ranks}"
+    told = Text.assemble(where, "; ", _taken(profile, parser))
+    paragraph(terminal, told, indent=2)
     paragraph(
         terminal, f"{data['form']}; release: {parser['how']}" if parser["sure"] else data["form"], indent=2, style="dim"
     )
-    if verdict["reason"] and not verdict["reason"].startswith("unknown"):
-        paragraph(terminal, verdict["reason"], indent=2, style="dim")
+    _memory(terminal, verdict)
 
 
 def _taken(profile: dict[str, Any], parser: dict[str, Any]) -> tuple[str, str]:
@@ -79,39 +78,26 @@ def _taken(profile: dict[str, Any], parser: dict[str, Any]) -> tuple[str, str]:
     return "its parser takes it", COLOURS["ok"]
 
 
-def _fits(verdict: dict[str, Any]) -> tuple[str, str]:
-    if verdict["reason"].startswith("unknown"):
-        return f"fit {verdict['reason']}", COLOURS["warning"]
-    if verdict["fits"] and not verdict["facts"]["sure"]:
-        return "should fit: its facts are an estimate", COLOURS["warning"]
-    said = {True: ("fits", COLOURS["ok"]), False: ("does not fit", COLOURS["error"])}
-    return said.get(verdict["fits"], ("fit unknown", COLOURS["warning"]))
+def _memory(terminal: Console, verdict: dict[str, Any]) -> None:
+    """What is said of it, and of whose facts."""
+    fits = {True: "fits", False: "does not fit", None: "uncertain"}[verdict["fits"]]
+    told = verdict["reason"].removeprefix("uncertain: ")
+    paragraph(terminal, f"memory {told if told.startswith('unknown') else f'{fits}: {told}'}", indent=2, style="dim")
+    if facts := verdict["facts"]:
+        sign = "" if facts["sure"] else f"{SIGN} "
+        paragraph(terminal, f"facts: {sign}{facts['source']}", indent=2, style="dim")
 
 
-def _unknown(terminal: Console, unknown: list[dict[str, str]]) -> None:
-    if unknown:
-        terminal.print()
-        paragraph(terminal, f"not known here ({len(unknown)})", style="bold")
-    for one in unknown:
-        paragraph(terminal, f"{one['what']}: {one['why']}", indent=2)
-
-
-def _facts(terminal: Console, verdict: dict[str, Any]) -> None:
-    facts = verdict["facts"]
-    if facts is None:
-        return
-    doubt = "" if facts["sure"] else f"; an estimate: {facts['doubt']}"
-    paragraph(terminal, f"facts: {facts['source']}{doubt}", indent=2, style="dim")
-
-
-def _speed(terminal: Console, verdict: dict[str, Any]) -> None:
+def _speed(terminal: Console, verdict: dict[str, Any], sign: str) -> None:
     speed = verdict["plan"].get("speed")
     if not speed:
         return
     limits, rates = verdict["plan"]["limits"], speed["predicted"]
     told = []
     if rates.get("1") is not None:
-        told.append(f"predicted {number(rates['1'])} tok/s at one request, {number(rates.get('8'))} at eight")
+        told.append(
+            f"predicted {sign}{number(rates['1'])} tok/s at one request, {sign}{number(rates.get('8'))} at eight"
+        )
     if limits.get("max_running_requests") is not None:
         told.append(f"{limits['max_running_requests']:,} requests at once")
     if told:

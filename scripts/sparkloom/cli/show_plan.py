@@ -1,11 +1,11 @@
-"""The plan on a terminal: fits or not, memory, speed, what limits, what is launched; with --explain, why."""
+"""The plan on a terminal: whether it starts, memory, speed, what limits, what is launched; with --explain, why."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from sparkloom.cli import memory_bar, show_findings
+from sparkloom.cli import memory_bar, show_findings, show_start
 from sparkloom.cli.show import COLOURS, console, number, paragraph, table, window
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ TABLE = 120  # columns from which formula and origin stand beside their number
 def plan(data: dict[str, Any], explain: bool) -> None:
     terminal = console()
     _headline(terminal, data)
-    memory_bar.draw(terminal, data["memory"])
+    memory_bar.draw(terminal, data["memory"], data["assumed"])
     _speed(terminal, data)
     _limits(terminal, data)
     if "sessions" in data:
@@ -26,18 +26,17 @@ def plan(data: dict[str, Any], explain: bool) -> None:
         _figures(terminal, data)
     _launch(terminal, data["launch"], explain)
     show_findings.listed(terminal, data["findings"])
+    show_start.assumed(terminal, show_start.given(data["assumed"]))
 
 
 def _headline(terminal: Console, data: dict[str, Any]) -> None:
-    from rich.text import Text
-
+    show_start.head(terminal, data["profile"], data["start"])
     launch = data["launch"]
-    fits = {True: ("fits", COLOURS["ok"]), False: ("does not fit", COLOURS["error"])}.get(
-        data["fits"], ("uncertain", COLOURS["warning"])
-    )
-    where = f"{launch['engine']} {launch['release']} on {len(launch['ranks'])} node(s) of '{data['cluster']}'"
-    paragraph(terminal, Text.assemble((data["profile"], "bold"), "  ", where, "  ", fits))
-    for line in filter(None, (data.get("reason"), *data.get("notes", ()))):
+    release = f"{show_start.sign(data['assumed'], 'release')}{launch['release']}"
+    where = f"{launch['engine']} {release} on {len(launch['ranks'])} node(s) of '{data['cluster']}'"
+    paragraph(terminal, where, indent=2, style="dim")
+    fits = {True: "fits", False: "does not fit", None: "uncertain"}[data["fits"]]
+    for line in (f"memory {fits}: {data['reason'].removeprefix('uncertain: ')}", *data.get("notes", ())):
         paragraph(terminal, line, indent=2, style="dim")
     if data.get("change"):
         paragraph(terminal, f"smallest change that fits: {data['change']}", indent=2)

@@ -17,6 +17,7 @@ from sparkloom.inputs.checkpoint import as_model, reading
 from sparkloom.inputs.checkpoint.sources import Folder
 
 _NVIDIA = re.compile(r"^nvidia-")
+GUESSED = "packing and precision by the name only"  # in the source of such facts
 BY_NAME = "precision and size are by the name alone, not this checkpoint's own"
 
 
@@ -64,7 +65,7 @@ def _packed(section: dict[str, Any], profile: str, model: str, packing: str) -> 
     made = {
         key: value for key, value in section.items() if key not in ("revision", "measured", "runs_unpinned_code_of")
     }
-    made |= {"id": model, "source": f"shape as {other} (profile {profile}); packing and precision by the name only"}
+    made |= {"id": model, "source": f"shape as {other} (profile {profile}); {GUESSED}"}
     if packing != split(other)[1]:
         stored: dict[str, str] = next(
             (named["precision"] for named in precision.NAMES if named["packing"] == packing), {}

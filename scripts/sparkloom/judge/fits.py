@@ -69,7 +69,8 @@ def _guarded(launch: Launch, fit: Fit) -> Iterator[Finding]:
         f"available (node_base_memory_floor_gib); {care.value:g} GiB {care.formula} ({care.origin})"
     )
     fix = f"when the guard's journal shows it acting, {flag} lower; not the floor"
-    yield Finding(launch.where(flag), "near-guard-floor", message, expected="", fix=fix, severity="info")
+    severity: Severity = "warning" if fit.fits and planned + care.number < floor else "info"
+    yield Finding(launch.where(flag), "near-guard-floor", message, expected="", fix=fix, severity=severity)
 
 
 def _with_all(view: ModelView) -> Fit:

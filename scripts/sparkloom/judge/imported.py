@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from sparkloom.base.assumption import Assumption
 from sparkloom.base.errors import InputError
 from sparkloom.base.finding import Finding, ranked
-from sparkloom.inputs import importers, known_models
+from sparkloom.inputs import importers, known_models, site_memory
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.catalogs import argv
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.cluster import Cluster, Node
-from sparkloom.inputs.importers import Found, short
+from sparkloom.inputs.importers import Found
 from sparkloom.inputs.known_models import Facts
-from sparkloom.inputs.platform import GB10, Platform
 from sparkloom.inputs.profile import LoadedSketch
-from sparkloom.judge import fits, flags, rules
+from sparkloom.judge import assumptions, fits, flags, rules
 from sparkloom.judge.capacity.verdict import plan as planned
+from sparkloom.judge.start import start
 from sparkloom.launch import engines
-from sparkloom.launch.imported import spoken
 from sparkloom.launch.imported.command import MOST
 from sparkloom.launch.imported.draft import Draft, draft
 from sparkloom.launch.resolve import Launch, LaunchSketch, resolve
@@ -49,6 +49,7 @@ class Taken:
     text: str
     loaded: LoadedSketch | None
     refused: list[Finding]
+    assumed: list[Assumption]
 
 
 @dataclass(slots=True)
@@ -60,48 +61,55 @@ class Verdict:
     reason: str = ""
     command: dict[str, Any] = field(default_factory=dict)
     plan: dict[str, Any] = field(default_factory=dict)
+    assumed: list[Assumption] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON of `sparkloom import`."""
         facts, draft = self.taken.facts, self.taken.draft
+        findings = ranked(dict.fromkeys(self.findings))
         return {
             "name": draft.name,
             "form": draft.form,
+            "start": start(findings, self.fits, self.assumed)._asdict(),
             "profile": draft.data,
             "remainder": [asdict(left) for left in draft.leftover],
             "verdict": {
                 "parser": self.parser,
-                "findings": [finding.as_dict() for finding in ranked(dict.fromkeys(self.findings))],
+                "findings": [finding.as_dict() for finding in findings],
                 "fits": self.fits,
                 "reason": self.reason,
                 "facts": {"source": facts.source, "sure": facts.sure, "doubt": facts.doubt} if facts else None,
                 "command": self.command,
                 "plan": self.plan,
-                "unknown": [{"what": what, "why": why} for what, why in _unknown(self.taken)],
+                "unknown": [{"what": one.what, "why": one.why} for one in self.assumed if one.decides],
             },
+            "assumed": [asdict(one) for one in self.assumed],
             "text": self.taken.text,
         }
 
 
-def take_in(text: str, name: str, pick: str = "", shown: str = "", config: Path | None = None) -> Taken:
+def take_in(
+    text: str, name: str, pick: str = "", shown: str = "", config: Path | None = None, release: str | None = None
+) -> Taken:
     """Reads somebody's file and drafts a profile of it; InputError where nothing here can read it.
 
     `shown`: the file that the draft is written to; its lines are what findings name. `config`: the model's
-    config.json, or its folder.
+    config.json, or its folder; `release`: of the engine, where a person names it.
     """
     found = importers.read(text, name, engines.programs(), pick)
-    drafted = draft(found, Path(name).stem if name != "-" else "imported")
+    drafted = draft(found, Path(name).stem if name != "-" else "imported", release)
     facts = _kept(found) or known_models.facts_of(drafted.model, config)
     drafted.know(facts)
-    written = profiles.written(drafted.data)
+    assumed = assumptions.of_source(drafted, facts)
+    written = "".join(f"{line}\n" for line in assumptions.comments(map(str, assumed))) + profiles.written(drafted.data)
     if drafted.engine not in engines.names():
-        return Taken(drafted, facts, written, None, [])
+        return Taken(drafted, facts, written, None, [], assumed)
     shown = shown or "draft"
     try:
         read = profiles.of_text if facts else profiles.sketch_of_text
-        return Taken(drafted, facts, written, read(written, drafted.name, shown), [])
+        return Taken(drafted, facts, written, read(written, drafted.name, shown), [], assumed)
     except InputError as error:
-        return Taken(drafted, facts, written, None, [problem.finding(REFUSED) for problem in error.problems])
+        return Taken(drafted, facts, written, None, [problem.finding(REFUSED) for problem in error.problems], assumed)
 
 
 def _kept(found: Found) -> Facts | None:
@@ -120,10 +128,12 @@ def roomy(cluster: Cluster, nodes: int) -> Cluster:
     return cluster.model_copy(update={"nodes": [*cluster.nodes, *more]}) if more else cluster
 
 
-def judge(taken: Taken, cluster: Cluster, platform: Platform = GB10) -> Verdict:
+def judge(taken: Taken, cluster: Cluster) -> Verdict:
     """Without facts the flags are judged and nothing is said of memory: unknown is no verdict."""
     drafted, loaded = taken.draft, taken.loaded
-    verdict = Verdict(taken, _parser(drafted), [*drafted.findings, *taken.refused], None, NO_FACTS)
+    verdict = Verdict(
+        taken, _parser(drafted), [*drafted.findings, *taken.refused], None, NO_FACTS, assumed=taken.assumed
+    )
     if loaded is None:
         verdict.reason = verdict.findings[0].message if verdict.findings else NO_FACTS
         return verdict
@@ -134,12 +144,14 @@ def judge(taken: Taken, cluster: Cluster, platform: Platform = GB10) -> Verdict:
         verdict.findings += [problem.finding(REFUSED) for problem in error.problems]
         verdict.reason = "it cannot be launched as it stands"
         return verdict
+    platform = site_memory.platform(cluster.name, [place.node.name for place in launch.topology.places])
     verdict.findings += [*flags.check(launch), *rules.check(launch, platform), *_files(launch)]
     if drafted.spoken and drafted.spoken.catalog:
         verdict.command = _compared(drafted.spoken.catalog, drafted.start.words, launch)
     if isinstance(launch, Launch) and taken.facts:
         verdict.findings += fits.check(launch, cluster, platform)
         verdict.plan = planned(launch, cluster, platform).as_dict()
+        verdict.assumed = [*taken.assumed, *assumptions.of_platform(platform)]
         verdict.fits, verdict.reason = verdict.plan["fits"], verdict.plan["reason"]
         if verdict.fits is False and not taken.facts.sure:
             verdict.fits, verdict.reason = None, f"uncertain, as the facts are: {verdict.reason}"
@@ -163,31 +175,6 @@ def _parser(draft: Draft) -> dict[str, Any]:
         "catalog": told.catalog.source if told and told.catalog else "",
         "accepts": None,
     }
-
-
-def _unknown(taken: Taken) -> Iterator[tuple[str, str]]:
-    """What nobody here knows and the verdict goes without, with what it takes in its place or how to give it."""
-    draft, told = taken.draft, taken.draft.spoken
-    if told is None:
-        yield f"engine {draft.engine}", "not one that is served here, so nothing of its words is judged"
-        return
-    if taken.facts is None:
-        drafts = f", or `sparkloom profile new {draft.model}`" * (not draft.model.startswith("unknown/"))
-        yield f"model {draft.model}", f"no facts of it here; --config config.json gives them{drafts}"
-    image, release = draft.start.image, f"{draft.engine} {told.release}"
-    if image and not spoken.OFFICIAL.match(image):
-        yield f"image {image}", f"not one of the engine's own; taken for {release}"
-    if not told.sure:
-        yield "release", told.how
-    fork = draft.data["engine"].get("fork") or {}
-    for key in fork.get("flags", ()):
-        flag = "--" + key.replace("_", "-")
-        value = draft.data["launch"].get(key)
-        what = "value" if told.catalog and told.catalog.flag(key) else "flag"
-        written = flag if value in (True, None) else f"{flag} {short(argv.as_word(value))}"
-        yield written, f"no such {what} in {release}; kept as its author's word"
-    for name in fork.get("env", ()):
-        yield f"env {name}", f"no variable of {release}; kept as its author's word"
 
 
 def _compared(catalog: Catalog, source: Sequence[str], launch: LaunchSketch) -> dict[str, Any]:

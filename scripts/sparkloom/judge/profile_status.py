@@ -62,6 +62,16 @@ def sentence(profile: Profile) -> str:
     return f"the shipped launch is not {what}{_figures(best)}: " + ", ".join(map(str, departures))
 
 
+def measured(loaded: LoadedProfile) -> bool:
+    """Whether the best evidence is a measured run of this very launch, with nothing set (`--set`) beside its config."""
+    best = best_evidence(loaded.profile)
+    if best is None or best.status != "measured" or sentence(loaded.profile):
+        return False
+    known = {key for key, _ in _flat(best.config or {})} | {"engine.release", "engine.image"}
+    changed = {".".join(map(str, loc)) for loc, file in loaded.document.files.items() if file.startswith("--set")}
+    return {key.removeprefix("launch.") for key in changed} <= known
+
+
 def check(loaded: LoadedProfile) -> list[Finding]:
     """What `lint` and `plan` say about it; information, no fault."""
     text = sentence(loaded.profile)

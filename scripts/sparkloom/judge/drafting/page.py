@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 
 from sparkloom.base import document
 from sparkloom.inputs import profile as profiles
+from sparkloom.judge import assumptions
 from sparkloom.judge.drafting import likeness
 from sparkloom.judge.drafting.draft import Draft
 
-WIDTH = 118
 DEPTH = 2  # of the keys that have a source: model.layers
 HEAD = "# yaml-language-server: $schema=schema.json"
 
 
 def of(made: Draft) -> str:
-    lines = [HEAD]
-    if made.unknown:
-        lines.append("# Not known, and to be settled before this is trusted:")
-        for text in made.unknown:
-            lines += _comment(f"- {text}", "", "  ")
+    lines = [HEAD, *assumptions.comments(made.unknown)]
     if made.near:
         lines.append("# Measured nearest to it:")
         for near in made.near:
-            lines += _comment(f"- {likeness.in_words(near)}", "", "  ")
+            lines += assumptions.comment(f"- {likeness.in_words(near)}", "", "  ")
     return "\n".join([*lines, *_with_sources(made)]) + "\n"
 
 
@@ -38,13 +33,6 @@ def _with_sources(made: Draft) -> Iterator[str]:
     for number, line in enumerate(text.splitlines(), 1):
         said = made.sources.get(keys[number], "") if number in keys else before
         if said and said != before:
-            yield from _comment(said, line[: len(line) - len(line.lstrip())])
+            yield from assumptions.comment(said, line[: len(line) - len(line.lstrip())])
         before = said if line else ""
         yield line
-
-
-def _comment(text: str, pad: str, hang: str = "") -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH - len(pad), initial_indent=f"{pad}# ", subsequent_indent=f"{pad}# {hang}", break_long_words=False,
-        break_on_hyphens=False,
-    )  # fmt: skip

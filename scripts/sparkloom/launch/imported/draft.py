@@ -59,7 +59,8 @@ class Draft:
             self.data["model"] = {"id": own["id"], **known, **own}
 
 
-def draft(found: Found, stem: str) -> Draft:
+def draft(found: Found, stem: str, release: str | None = None) -> Draft:
+    """`release`: of the engine, where a person names it."""
     start, kept = found.starts[0], found.kept
     leftover = Leftovers([*found.leftover, *start.leftover, *_others(found)])
     if OPEN.search(start.image):
@@ -69,7 +70,8 @@ def draft(found: Found, stem: str) -> Draft:
         return _foreign(found, stem, leftover)
     adapter = engines.get(start.engine)
     engine = dict(kept.get("engine") or {})
-    told = spoken.of(start.engine, start.words, start.image, str(engine.get("release") or found.release))
+    named = release or str(engine.get("release") or found.release)
+    told = spoken.of(start.engine, start.words, start.image, named, spoken.GIVEN if release else spoken.WRITTEN)
     if told.catalog is None:
         return _foreign(found, stem, leftover)
     own, fork = kept.get("derived") or {}, engine.get("fork")
@@ -97,8 +99,8 @@ def draft(found: Found, stem: str) -> Draft:
     if not kept:
         data["evidence"] = [_evidence(found)]
     findings = [*said.findings, *command.too_many(parallel, start)]
-    named = str(kept.get("name") or "") or f"{model['id'].lower().replace('/', '--')}--{_slug(stem)}"
-    return Draft(named, {k: v for k, v in data.items() if v}, start, leftover, findings, told, found.form)
+    name = str(kept.get("name") or "") or f"{model['id'].lower().replace('/', '--')}--{_slug(stem)}"
+    return Draft(name, {k: v for k, v in data.items() if v}, start, leftover, findings, told, found.form)
 
 
 def _model(said: Said, found: Found, leftover: Leftovers) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.importers import theirs
 from sparkloom.launch import engines
 
+WRITTEN, GIVEN = "the file says it", "--engine-version says it"
 OFFICIAL = re.compile(rf"^(docker\.io/)?({'|'.join(map(re.escape, theirs.OFFICIAL))})")
 BY_DATE = 20  # NVIDIA's images count years and months: 26.03 is no release of an engine
 _BUILD = re.compile(r"(?<![a-z0-9])b\d{4,}(?![a-z0-9])")  # llama.cpp counts its builds
@@ -25,11 +26,11 @@ class Spoken:
     catalog: Catalog | None
 
 
-def of(engine: str, words: Sequence[str], image: str, said: str = "") -> Spoken:
+def of(engine: str, words: Sequence[str], image: str, said: str = "", by: str = WRITTEN) -> Spoken:
     known = releases.known(engine)
     named = said or _tagged(image, known)
     if named:
-        how = "the file says it" if said else f"the tag of {image}"
+        how = by if said else f"the tag of {image}"
         return Spoken(named, how, True, engines.catalog(engine, named) if known else None)
     if not known:
         return Spoken("", f"{engine} has no catalog here", False, None)
