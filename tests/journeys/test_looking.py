@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.journeys.terminal import Terminal
+from tests.journeys.terminal import Seen, Terminal
 
 LOG = """2026-11-25T19:02:11.113Z INFO 11-25 19:02:11 api_server.py:1289] vLLM API server version 0.19.0
 \x1b[1;36m(EngineCore_0 pid=123)\x1b[0;0m INFO 11-25 19:02:40 gpu_model_runner.py] Starting to load model
@@ -15,9 +15,13 @@ RuntimeError: Engine core initialization failed. See root cause above.
 
 
 def test_what_there_is_and_what_fits(sized: Terminal) -> None:
-    seen = sized.type("sparkloom profiles").has("openai--gpt-oss-120b", "nvidia--glm-4.7-nvfp4")
-    count = len(json.loads(sized.type("sparkloom profiles --json", copied=True).text))
-    assert sum("--" in line.split(" ")[0] for line in seen.lines) == count  # every profile is one line
+    seen = sized.type("sparkloom profiles").has("openai--gpt-oss-120b", "nvidia--glm-4.7-nvfp4", "4 Spark(s) of 'gb10'")
+    told = json.loads(sized.type("sparkloom profiles --json", copied=True).text)
+    models = {one["model"] for one in told}
+    assert named(seen) == len(models)  # every model is one line
+    piped = sized.type("sparkloom profiles | cat", copied=True)
+    assert named(piped) == len(told)
+    assert named(sized.type("sparkloom profiles --fits")) == len(told)
     sized.type("sparkloom profiles --fits --nodes 1").has("openai--gpt-oss-120b")
     sized.type("sparkloom profiles --fits --nodes 1 --concurrency 4000 --context 1000000", 1).has("no shipped profile")
     sized.type("sparkloom plan glm", 2).has("nvidia--glm-4.7-nvfp4", "write more of one")
@@ -26,6 +30,11 @@ def test_what_there_is_and_what_fits(sized: Terminal) -> None:
     sized.type("sparkloom image list").has("pinned")
     sized.type("sparkloom fabric", None)
     sized.type("sparkloom fleet plan", None)
+
+
+def named(seen: Seen) -> int:
+    """Lines that begin with a profile's name."""
+    return sum("--" in line.split(" ")[0].lstrip("-") for line in seen.lines)
 
 
 def test_two_launches_are_compared(terminal: Terminal) -> None:

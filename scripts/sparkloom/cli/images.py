@@ -165,7 +165,7 @@ def _listed(recipes: list[dict[str, Any]]) -> None:
         used = ", ".join(row["profiles"]) or "none"
         rows.append((row["name"], f"{row['engine']} {row['release']}", row["image"], pinned, used))
     columns = ("recipe", "engine", "image", "pinned", "profiles")
-    show.fitting(show.console(), columns, rows, dropped=("image", "profiles"))
+    show.table(columns, rows, dropped=("image", "profiles"))
 
 
 def _shown(data: dict[str, Any]) -> str:

@@ -46,12 +46,12 @@ def guard(
 def _transport(data: dict[str, Any]) -> None:
     from rich.text import Text
 
-    rows = show.table("rank", "transport", "HCAs", "NCCL", "why")
+    rows = []
     for rank in data["ranks"]:
         hcas = ", ".join(str(hca) for hca in rank.get("hcas") or []) or "-"
         known = (str(rank.get("rank", "?")), str(rank.get("transport", "?")))
-        rows.add_row(*known, hcas, str(rank.get("nccl_version") or "-"), str(rank.get("why") or ""))
-    show.console().print(rows)
+        rows.append((*known, hcas, str(rank.get("nccl_version") or "-"), str(rank.get("why") or "")))
+    show.table(("rank", "transport", "HCAs", "NCCL", "why"), rows, dropped=("NCCL", "HCAs"))
     colour = show.COLOURS["ok" if data["verdict"] == "roce" else "error"]
     show.console().print(Text.assemble("\nverdict: ", (data["verdict"], colour), f" {data.get('why') or ''}"))
 

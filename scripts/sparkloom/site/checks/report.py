@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from sparkloom.base import table as tables
 from sparkloom.base.finding import Finding, errors
 
 WORDS = {"error": "FAIL", "warning": "warn", "info": "info"}
@@ -58,15 +59,13 @@ def grid(nodes: Sequence[str], checks: Sequence[str], findings: Iterable[Finding
         if worst.get((finding.where, finding.rule)) != "FAIL":
             worst[finding.where, finding.rule] = WORDS[finding.severity]
     unread = {node for node in nodes for check in REACH if worst.get((node, check)) == "FAIL"}
-    width = max(map(len, ["", *checks])) + 2
-    lines = ["".join([" " * width, *(f"{node}  " for node in nodes)]).rstrip()]
+    rows = []
     for check in checks:
         usual = {
             n: "" if check in passed.get(n, ()) else "-" if n in unread and check not in REACH else "ok" for n in nodes
         }
-        cells = [worst.get((node, check), usual[node]).ljust(len(node)) + "  " for node in nodes]
-        lines.append("".join([check.ljust(width), *cells]).rstrip())
-    return "\n".join(lines)
+        rows.append((check, *(worst.get((node, check), usual[node]) for node in nodes)))
+    return "\n".join(tables.lines(("", *nodes), rows))
 
 
 def report(nodes: Sequence[str], checks: Sequence[str], findings: list[Finding], passed: Passed | None = None) -> str:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from sparkloom.base import document
+from sparkloom.base import table as tables
 from sparkloom.base.finding import Finding, errors
 from sparkloom.base.repository import REPO
 from sparkloom.site.checks.report import REACH, read, table
@@ -59,12 +60,13 @@ class Report:
         }
 
     def text(self) -> str:
-        cells = self.cells()
-        width = max((len(node) for node in cells), default=4)
-        head = "  ".join(["node".ljust(width), *(area.ljust(7) for area in AREAS)])
-        lines = ["  ".join([node.ljust(width), *(cells[node][a].ljust(7) for a in AREAS)]) for node in cells]
-        text = [head, *lines, "", *filter(None, [table(self.findings)]), self.verdict]
+        text = [*self.table(), "", *filter(None, [table(self.findings)]), self.verdict]
         return "\n".join(line.rstrip() for line in text)
+
+    def table(self, wide: int = 0) -> list[str]:
+        """Of nodes and areas, for a window of so many columns."""
+        cells = self.cells()
+        return tables.lines(("node", *AREAS), [(node, *cells[node].values()) for node in cells], wide)
 
 
 def _as_dict(finding: Finding) -> dict[str, Any]:
