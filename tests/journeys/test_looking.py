@@ -69,6 +69,25 @@ def test_a_failed_start_from_its_log(terminal: Terminal) -> None:
     terminal.type("printf 'to be or not to be\\n' | sparkloom guard -", None)
 
 
+def test_findings_are_a_sentence_a_fix_and_a_place_and_more_with_v(sized: Terminal) -> None:
+    seen = sized.type("sparkloom lint glm-4.7-nvfp4--mtp gpt-oss-120b--2node")
+    seen.has("fix:", "model_profiles/", "rules,", "do not apply", "-v:")
+    assert "known from:" not in seen.text and "fork-unchecked" not in seen.text
+    sized.type("sparkloom lint -v openai--gpt-oss-120b").has(
+        "rule: fork-unchecked", "known from: eugr/spark-vllm-docker"
+    )
+    sized.type("sparkloom plan openai--gpt-oss-120b").has("fix: engine.digest", "-v:")
+    sized.type("sparkloom plan -v openai--gpt-oss-120b").has("rule: tag-without-version", "known from:")
+    piped = sized.type("sparkloom lint openai--gpt-oss-120b | cat", copied=True)
+    piped.has("[fork-unchecked]", "known from: eugr/spark-vllm-docker")
+
+
+def test_fine_says_what_was_looked_at(terminal: Terminal) -> None:
+    terminal.type("sparkloom lint radixark--qwen3.8-27b-nvfp4").has("no findings", "rules,", "do not apply")
+    stream = """{"content": "The sea is wide."}"""
+    terminal.type(f"sparkloom guard - <<< '{stream}'").has("ok: 16 characters", "0 findings")
+
+
 def test_what_it_prints_is_text_for_every_reader(home: Path) -> None:
     for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
         terminal = Terminal(home, **env)

@@ -67,8 +67,12 @@ def _rows(data: list[dict[str, Any]]) -> None:
         differs = ["; ".join(apart)] if "differences" in row else []
         rows.append((row["outcome"], *split, kernels, *speeds, row["id"], *differs))
     names = ("outcome", "tp>", "ep>", "release", "moe / attention / fp4 gemm", "n1>", "n4>", "n8>", "id", "differs")
-    names = names if any("differences" in row for row in data) else names[:-1]
-    show.table(names, rows, dropped=("differs", "ep>", "tp>", "n4>", "moe / attention / fp4 gemm", "release"))
+    compared = any("differences" in row for row in data)
+    show.table(
+        names if compared else names[:-1],
+        rows,
+        dropped=("differs", "ep>", "tp>", "n4>", "moe / attention / fp4 gemm", "release"),
+    )
 
 
 def _value(value: object) -> str:

@@ -11,7 +11,7 @@ import typer
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.cli import show, show_findings, show_import
-from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Release
+from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Release, Verbose
 
 MOST = 4 << 20  # bytes of a recipe that people pass around
 
@@ -35,6 +35,7 @@ def import_(
         Path | None,
         typer.Option("--output", "-o", help="file to write the profile into; - prints it", show_default=False),
     ] = None,
+    verbose: Verbose = False,
     json: Json = False,
 ) -> None:
     written = output is not None and str(output) != "-"
@@ -45,7 +46,7 @@ def import_(
     if str(output) == "-" and not json:
         show.say(text)
     else:
-        show.out(data, json, lambda shown: show_import.taken(shown, output))
+        show.out(data, json, lambda shown: show_import.taken(shown, output, verbose))
     raise typer.Exit(1 if bad(data["verdict"]) else 0)
 
 

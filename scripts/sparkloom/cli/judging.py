@@ -9,7 +9,7 @@ import typer
 
 from sparkloom import case
 from sparkloom.cli import linting, show, show_findings, show_plan
-from sparkloom.cli.options import Context, Inventory, Json, Overrides, Profile, Profiles, Release
+from sparkloom.cli.options import Context, Inventory, Json, Overrides, Profile, Profiles, Release, Verbose
 from sparkloom.judge import diagnose as diagnosis
 
 if TYPE_CHECKING:
@@ -23,10 +23,11 @@ def lint(
     overrides: Overrides = None,
     engine_version: Release = None,
     inventory: Inventory = None,
+    verbose: Verbose = False,
     json: Json = False,
 ) -> None:
     linted = linting.lint(profiles or [], inventory, overrides or [], engine_version)
-    show.out(linted.as_list(), json, lambda _: _linted(linted))
+    show.out(linted.as_list(), json, lambda _: _linted(linted, verbose))
     show.problems(problem for _, problem in linted.unusable)
     raise typer.Exit(linted.exit_code)
 
@@ -36,6 +37,7 @@ def plan(
     inventory: Inventory = None,
     overrides: Overrides = None,
     engine_version: Release = None,
+    verbose: Verbose = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="formula and origin of every number, flag and variable")
     ] = False,
@@ -64,7 +66,7 @@ def plan(
 ) -> None:
     asked = _asked(sessions, context, prefix_hit)
     data = case.plan(profile, inventory, sessions=asked, overrides=overrides or [], release=engine_version)
-    show.out(data, json, lambda shown: show_plan.plan(shown, explain))
+    show.out(data, json, lambda shown: show_plan.plan(shown, explain, verbose))
     refused = data["fits"] is False or data.get("sessions", {}).get("verdict") == "does-not-fit"
     raise typer.Exit(1 if refused or any(f["severity"] == "error" for f in data["findings"]) else 0)
 
@@ -87,16 +89,17 @@ def diagnose(
     raise typer.Exit(1 if result["matches"] else 0)
 
 
-def _linted(linted: linting.Linted) -> None:
+def _linted(linted: linting.Linted, verbose: bool) -> None:
     terminal = show.console()
-    count = show_findings.listed(terminal, linted.findings)
+    count = show_findings.listed(terminal, linted.findings, verbose)
     unread = len({name for name, _ in linted.unusable} & set(linted.profiles))
     judged = len(linted.profiles) - unread
-    parts = [f"{judged} profile(s): {count}"] if judged else []
+    parts = [f"{judged} profile(s): {count} ({linted.rules})"] if judged else []
     parts += [f"{unread} profile(s) could not be judged: unusable, as stderr says"] if unread else []
     if any(name == linting.LIST for name, _ in linted.unusable):
         parts += ["the list `serve:` is unusable, as stderr says"]
-    terminal.print("; ".join(parts), style="bold")
+    colour = show.COLOURS["warning" if linted.findings or linted.unusable else "ok"]
+    show.paragraph(terminal, "; ".join(parts), style=f"bold {colour}")
 
 
 def _diagnosis(data: dict[str, Any]) -> None:

@@ -60,5 +60,7 @@ def _verdict(data: dict[str, Any]) -> None:
     from rich.text import Text
 
     colour = show.COLOURS["ok" if data["verdict"] == "ok" else "error"]
-    details = ", ".join(f"{key} {value}" for key, value in data.items() if key != "verdict" and value is not None)
-    show.console().print(Text.assemble((data["verdict"], colour), f" {details}"))
+    kept = {key: value for key, value in data.items() if key not in ("verdict", "looked_at") and value is not None}
+    looked = f": {data['looked_at']}, 0 findings" if "looked_at" in data else ""
+    details = ", ".join(f"{key} {value}" for key, value in kept.items())
+    show.console().print(Text.assemble((f"{data['verdict']}{looked}", colour), f" {details}".rstrip()))

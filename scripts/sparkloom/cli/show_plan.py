@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def plan(data: dict[str, Any], explain: bool) -> None:
+def plan(data: dict[str, Any], explain: bool, verbose: bool = False) -> None:
     terminal = console()
     _headline(terminal, data)
     memory_bar.draw(terminal, data["memory"])
@@ -23,7 +23,7 @@ def plan(data: dict[str, Any], explain: bool) -> None:
     if explain:
         _figures(terminal, data)
     _launch(terminal, data["launch"], explain)
-    show_findings.listed(terminal, data["findings"])
+    show_findings.listed(terminal, data["findings"], verbose)
 
 
 def _headline(terminal: Console, data: dict[str, Any]) -> None:

@@ -30,12 +30,19 @@ def read(entry: Mapping[str, Any], *, where: str, area: str, group: str = "") ->
     return Finding(where, *what, area=area, group=group)
 
 
+def sentence(finding: Finding) -> str:
+    """What was found, of what, and what was expected."""
+    name = ": ".join(part for part in (finding.area, finding.group, finding.rule) if part)
+    if not finding.expected:
+        return f"{name}: {finding.message}"
+    return f"{name}: found {finding.message}; expected {finding.expected}"
+
+
 def table(findings: Iterable[Finding]) -> str:
     """One line of facts per finding and what to do under it; nodes with the same trouble share a block."""
     blocks: dict[tuple[str, str], list[str]] = {}
     for finding in findings:
-        name = ": ".join(part for part in (finding.area, finding.group, finding.rule) if part)
-        fact = f"{name}: found {finding.message}; expected {finding.expected}\n      -> {finding.fix}"
+        fact = f"{sentence(finding)}\n      -> {finding.fix}"
         blocks.setdefault((WORDS[finding.severity], fact), []).append(finding.where)
     return "\n".join(f"{mark}  {','.join(nodes)}  {fact}" for (mark, fact), nodes in blocks.items())
 

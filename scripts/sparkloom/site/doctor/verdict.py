@@ -13,6 +13,7 @@ from sparkloom.base import table as tables
 from sparkloom.base.finding import Finding, errors
 from sparkloom.base.repository import REPO
 from sparkloom.site.checks.report import REACH, read, table
+from sparkloom.site.checks.unreached import unreached
 from sparkloom.site.doctor import drift, groups
 from sparkloom.site.doctor.events import CLUSTER, Event
 from sparkloom.site.doctor.parts import TABLE
@@ -37,7 +38,7 @@ class Report:
     @property
     def verdict(self) -> str:
         if self.good:
-            return f"as planned on {len(self.nodes)} node(s)"
+            return f"as planned on {len(self.nodes)} node(s): {', '.join(AREAS)}; {len(self.findings)} finding(s)"
         return f"{len(errors(self.findings))} thing(s) not as planned"
 
     def cells(self) -> dict[str, dict[str, str]]:
@@ -124,8 +125,7 @@ def _findings(event: Event, nodes: Sequence[str]) -> Iterator[Finding]:
     area, result, group = _area(event), event["result"], event.get("group", "")
     node = event["host"] if event["host"] in nodes else CLUSTER
     if event["outcome"] == "unreachable":
-        advice = "ansible_host and ansible_user in hosts.yml; is it switched on?"
-        yield Finding(node, "connection", _words(event), "a login", advice, area="hosts")
+        yield replace(unreached(node, _words(event)), area="hosts")
     elif result.get("rows"):
         for entry in result["rows"]:
             yield read(entry, where=entry["node"] if entry["node"] in nodes else CLUSTER, area=area, group=group)
@@ -162,7 +162,7 @@ def _mends(event: Event) -> str:
     stems = playbooks().get(event["role"], [])
     fitting = [stem for stem in stems if stem in AREAS[_area(event)]] or stems
     if not fitting:
-        return "what it says; -vvv says more"
+        return "what it says; `ansible-playbook playbooks/doctor.yml -vvv` says more"
     return f"playbooks/{fitting[0]}.yml puts it right (site.yml --tags {fitting[0]})"
 
 
