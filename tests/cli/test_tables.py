@@ -142,6 +142,12 @@ def test_a_pipe_gets_every_column_and_a_row_a_line(name: str, today: None, tmp_p
     assert all(line and not line.startswith(" ") for line in lines[1:3])
 
 
+def test_a_healthy_site_ends_with_one_green_line_that_says_what_was_looked_at() -> None:
+    with mock.patch("sparkloom.cli.serving.run", lambda *_: Report(HEALTH.nodes, [])):
+        lines = seen(80, "doctor", "-i", SITE).lines
+    assert lines[-1].strip() == "as planned on 4 node(s): hosts, fabric, cluster, weights, serving; 0 finding(s)"
+
+
 def test_columns_go_in_the_order_that_is_said_and_what_is_foreign_is_spelled() -> None:
     names, row = ("name", "size>", "why"), ("café", "1", "be\x1b[31mcause")
     assert table.lines(names, [row]) == ["name  size  why", "café     1  be\\u001b[31mcause"]
