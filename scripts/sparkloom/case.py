@@ -136,6 +136,8 @@ def ranking(inventory: Inventory = None, *, asked: Asked, nodes: int | None = No
     target = cluster(inventory)
 
     def judged(name: str) -> sessions.Candidate | None:
+        if profiles.load(name).profile.launch.parallel.nodes > len(target.nodes):
+            return None
         case = judge(name, target)
         serious = [finding for finding in case.errors if finding.rule != "does-not-fit"]  # sessions say that themselves
         return None if serious else (case.launch.profile, case.launch.view(measured(target, case.launch)))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from sparkloom import case
 from sparkloom.cli import memory_bar
 from sparkloom.inputs import profile as profiles
 from tests.cli.window import piped, seen
+from tests.places import REPO
 
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 FIX = "launch with --set to repeat the measured run"
@@ -38,12 +41,31 @@ def test_no_line_is_wider_than_the_window(columns: int, words: tuple[str, ...]) 
     assert len(shown.widest) <= columns, shown.widest
 
 
-def test_at_80_columns_a_profile_is_one_line_with_its_whole_name() -> None:
-    names = [item["name"] for item in json.loads(piped("profiles", "--json").text)]
+def test_at_80_columns_a_model_is_one_line_with_the_whole_name_of_its_fastest_launch() -> None:
+    listing = json.loads(piped("profiles", "--json").text)
     lines = seen(80, "profiles").lines
-    for name in names:
-        found = [line for line in lines if line.split()[:1] == [name]]
-        assert len(found) == 1 and len(found[0].split()) == 6, name  # name, nodes, engine, three speeds
+    assert lines[0].split() == ["profile", "Sparks", "tok/s", "age", "more"]
+    rows = {line.split()[0]: line.split()[1:] for line in lines[1 : lines.index("")]}
+    models = {item["name"]: item["model"] for item in listing}
+    assert sorted(models[name] for name in rows) == sorted({item["model"] for item in listing})
+    assert rows["openai--gpt-oss-120b--2node"][:2] == ["2", "69.0"] and rows["openai--gpt-oss-120b--2node"][-1] == "1"
+    measured = [float(row[1]) for row in rows.values() if "-" not in row[1]]
+    assert measured == sorted(measured, reverse=True)
+
+
+def test_what_a_small_site_has_no_sparks_for_is_told_apart(tmp_path: Path) -> None:
+    """It was refused whole: the first profile for four Sparks ended it."""
+    site = tmp_path / "two"
+    shutil.copytree(REPO / "inventories/gb10", site)
+    hosts = site / "hosts.yml"
+    kept = [line for line in hosts.read_text().splitlines() if not line.strip().startswith(("spark3:", "spark4:"))]
+    hosts.write_text("\n".join(kept))
+    ranked = json.loads(piped("profiles", "--fits", "--json", "-i", str(site)).text)
+    assert {item["nodes"] for item in ranked} == {1, 2}
+    shown = seen(80, "profiles", "-i", str(site))
+    fits, left = shown.text.split("Not on the 2 Spark(s) of")
+    assert "openai--gpt-oss-120b--2node" in fits and "nvidia--glm-4.7-nvfp4" not in fits
+    assert "nvidia--glm-4.7-nvfp4" in left and len(shown.widest) <= 80
 
 
 def test_at_40_columns_no_cell_is_cut_into_strips() -> None:

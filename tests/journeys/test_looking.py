@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.journeys.terminal import Terminal
+from tests.journeys.terminal import Seen, Terminal
 
 LOG = """2026-11-25T19:02:11.113Z INFO 11-25 19:02:11 api_server.py:1289] vLLM API server version 0.19.0
 \x1b[1;36m(EngineCore_0 pid=123)\x1b[0;0m INFO 11-25 19:02:40 gpu_model_runner.py] Starting to load model
@@ -15,9 +15,13 @@ RuntimeError: Engine core initialization failed. See root cause above.
 
 
 def test_what_there_is_and_what_fits(sized: Terminal) -> None:
-    seen = sized.type("sparkloom profiles").has("openai--gpt-oss-120b", "nvidia--glm-4.7-nvfp4")
-    count = len(json.loads(sized.type("sparkloom profiles --json", copied=True).text))
-    assert sum("--" in line.split(" ")[0] for line in seen.lines) == count  # every profile is one line
+    seen = sized.type("sparkloom profiles").has("openai--gpt-oss-120b", "nvidia--glm-4.7-nvfp4", "4 Spark(s) of 'gb10'")
+    told = json.loads(sized.type("sparkloom profiles --json", copied=True).text)
+    models = {one["model"] for one in told}
+    assert named(seen) == len(models)  # every model is one line
+    piped = sized.type("sparkloom profiles | cat", copied=True)
+    assert named(piped) == len(told)
+    assert named(sized.type("sparkloom profiles --fits")) == len(told)
     sized.type("sparkloom profiles --fits --nodes 1").has("openai--gpt-oss-120b")
     sized.type("sparkloom profiles --fits --nodes 1 --concurrency 4000 --context 1000000", 1).has("no shipped profile")
     sized.type("sparkloom lint glm", 2).has("nvidia--glm-4.7-nvfp4", "write more of one")
@@ -26,6 +30,11 @@ def test_what_there_is_and_what_fits(sized: Terminal) -> None:
     sized.type("sparkloom image list").has("pinned")
     sized.type("sparkloom fabric", None)
     sized.type("sparkloom fleet plan", None)
+
+
+def named(seen: Seen) -> int:
+    """Lines that begin with a profile's name."""
+    return sum("--" in line.split(" ")[0].lstrip("-") for line in seen.lines)
 
 
 def test_two_launches_are_compared(terminal: Terminal) -> None:
@@ -58,6 +67,25 @@ def test_a_failed_start_from_its_log(terminal: Terminal) -> None:
     terminal.type("sparkloom diagnose nowhere.log", 2).has("nowhere.log")
     terminal.type("sparkloom nccl-log engine.log", 2).has("NCCL")
     terminal.type("printf 'to be or not to be\\n' | sparkloom guard -", None)
+
+
+def test_findings_are_a_sentence_a_fix_and_a_place_and_more_with_v(sized: Terminal) -> None:
+    seen = sized.type("sparkloom lint glm-4.7-nvfp4--mtp gpt-oss-120b--2node")
+    seen.has("fix:", "model_profiles/", "rules,", "do not apply", "-v:")
+    assert "known from:" not in seen.text and "fork-unchecked" not in seen.text
+    sized.type("sparkloom lint -v openai--gpt-oss-120b").has(
+        "rule: fork-unchecked", "known from: eugr/spark-vllm-docker"
+    )
+    sized.type("sparkloom plan openai--gpt-oss-120b").has("fix: engine.digest", "-v:")
+    sized.type("sparkloom plan -v openai--gpt-oss-120b").has("rule: tag-without-version", "known from:")
+    piped = sized.type("sparkloom lint openai--gpt-oss-120b | cat", copied=True)
+    piped.has("[fork-unchecked]", "known from: eugr/spark-vllm-docker")
+
+
+def test_fine_says_what_was_looked_at(terminal: Terminal) -> None:
+    terminal.type("sparkloom lint radixark--qwen3.8-27b-nvfp4").has("no findings", "rules,", "do not apply")
+    stream = """{"content": "The sea is wide."}"""
+    terminal.type(f"sparkloom guard - <<< '{stream}'").has("ok: 16 characters", "0 findings")
 
 
 def test_what_it_prints_is_text_for_every_reader(home: Path) -> None:

@@ -62,7 +62,7 @@ def test_a_judged_launch_goes_out_and_comes_back(terminal: Terminal) -> None:
         terminal.type(f"sparkloom export minimax-m2.5-nvfp4--2node --as {form} -o {name}").has(f"wrote {name}")
         # no export carries the consent to run code that no commit pins
         back = terminal.type(f"sparkloom import {name} -o back.yml", 1)
-        back.has("nvidia/MiniMax-M2.5-NVFP4", "2 Spark(s)", "remote-code-unpinned")
+        back.has("nvidia/MiniMax-M2.5-NVFP4", "2 Spark(s)", "trust_remote_code")
 
 
 def test_a_model_that_nobody_knows_says_so_first_and_is_judged_by_its_config(terminal: Terminal) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -41,8 +42,21 @@ def test_the_kubeconfig_is_missing_or_nonsense(terminal: Terminal) -> None:
 
 def test_doctor_names_every_part_that_does_not_answer(terminal: Terminal) -> None:
     off(terminal.home)
-    terminal.type(f"sparkloom doctor {SITE}", 1).has("spark1", "Connection refused", "hosts.yml", "not as planned")
+    seen = terminal.type(f"sparkloom doctor {SITE}", 1)
+    seen.has(
+        "spark1", "does not answer on SSH at 127.0.0.11 port", "(Connection refused)", "hosts.yml", "not as planned"
+    )
     terminal.type(f"sparkloom bench {SITE}", 2).has("127.0.0.11", "does not answer")
+
+
+def test_a_name_that_nobody_knows_is_said_in_words_with_its_cure(terminal: Terminal) -> None:
+    hosts = off(terminal.home) / "hosts.yml"
+    hosts.write_text(re.sub(r"ansible_host: 127.0.0.1(\d)", r"ansible_host: spark\1.invalid", hosts.read_text()))
+    seen = terminal.type(f"sparkloom doctor {SITE}", 1)
+    seen.has(
+        "does not answer on SSH at spark1.invalid", "(name not found)", "ansible_host", "-i names another inventory"
+    )
+    assert "-vvv" not in seen.text and "resolve hostname" not in seen.text and "FAIL" not in seen.text
 
 
 def test_up_stops_at_what_does_not_answer_and_changes_nothing(terminal: Terminal) -> None:

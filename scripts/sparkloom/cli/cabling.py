@@ -56,5 +56,5 @@ def _fabric(plan: dict[str, Any]) -> None:
             device = (end["rail"], end["pf"], end["pci"], str(end["vf"]), end["interface"], end["mac"])
             rows.append((node["name"], *device, address, str(end["mtu"]), end["hca"]))
     terminal = show.console()
-    show.fitting(terminal, columns, rows, dropped=("PCI", "MAC", "PF", "MTU>", "HCA", "VF>"))
+    show.table(columns, rows, dropped=("PCI", "MAC", "PF", "MTU>", "HCA", "VF>"))
     show.paragraph(terminal, "\nnetwork attachments: " + ", ".join(nad["name"] for nad in plan["nads"]))

@@ -51,11 +51,15 @@ def _best_first(row: dict[str, Any]) -> tuple[int, float]:
 
 def _listed(rows: list[dict[str, Any]]) -> None:
     """Each on one line of 80 columns; a speed that nobody measured carries the sign."""
-    found = show.table("", "profile", "", "n1>", padding=(0, 1, 0, 0))
-    for at, row in enumerate(rows, 1):
-        sign = SIGN if row["n1"] and not row["measured"] else ""
-        found.add_row(str(at), row["name"], row["verdict"], f"{sign}{show.number(row['n1'])}")
-    show.console().print(found)
+    told = (
+        (f"{at:>2} {row['name']}", row["verdict"], f"{_sign(row)}{show.number(row['n1'])}")
+        for at, row in enumerate(rows, 1)
+    )
+    show.table(("   profile", "", "n1>"), told)
+
+
+def _sign(row: dict[str, Any]) -> str:
+    return SIGN if row["n1"] and not row["measured"] else ""
 
 
 def _asked(count: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -12,10 +12,8 @@ from sparkloom.cli import show
 from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Release
 from sparkloom.judge import comparable, measured_rows, nearest_runs
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 SPEEDS = ("n1", "n4", "n8")
+KERNELS = ("moe_runner_backend", "attention_backend", "fp4_gemm_backend")
 
 
 def find(
@@ -57,36 +55,23 @@ def score(
 
 
 def _rows(data: list[dict[str, Any]]) -> None:
-    terminal = show.console()
-    wide = show.table("outcome", "tp>", "ep>", "release", "moe / attention / fp4 gemm", "n1>", "n4>", "n8>", "id")
+    rows = []
     for row in data:
-        speeds = [show.number(row.get(key)) for key in SPEEDS]
-        wide.add_row(row["outcome"], str(row["tp"]), str(row["ep"]), _release(row), _kernels(row), *speeds, row["id"])
-    if not show.first_that_fits(terminal, wide):
-        for row in data:
-            _card(terminal, row)
-
-
-def _card(terminal: Console, row: dict[str, Any]) -> None:
-    """One run in a narrow window: what came of it, how it was launched, what is different, where it is written."""
-    speeds = ", ".join(f"{key} {show.number(row[key])}" for key in SPEEDS if row.get(key) is not None)
-    show.paragraph(terminal, f"{row['outcome']}{f', {speeds} tok/s' if speeds else ''}", style="bold")
-    show.paragraph(terminal, f"{_release(row)}, tp {row['tp']}, ep {row['ep']}: {_kernels(row)}", indent=2)
-    if row.get("differences"):
-        named = (
-            f"{item['setting']} {_value(item['measured'])}, not {_value(item['asked'])}" for item in row["differences"]
+        split = (str(row["tp"]), str(row["ep"]), str(row.get("engine_version") or "-"))
+        kernels = " / ".join(str(row.get(key) or "-") for key in KERNELS)
+        speeds = (show.number(row.get(key)) for key in SPEEDS)
+        apart = (
+            f"{item['setting']} {_value(item['measured'])}, not {_value(item['asked'])}"
+            for item in row.get("differences", ())
         )
-        show.paragraph(terminal, f"differs: {'; '.join(named)}", indent=2)
-    show.paragraph(terminal, row["id"], indent=2, style="dim")
-
-
-def _release(row: dict[str, Any]) -> str:
-    return str(row.get("engine_version") or "-")
-
-
-def _kernels(row: dict[str, Any]) -> str:
-    return " / ".join(
-        str(row.get(key) or "-") for key in ("moe_runner_backend", "attention_backend", "fp4_gemm_backend")
+        differs = ["; ".join(apart)] if "differences" in row else []
+        rows.append((row["outcome"], *split, kernels, *speeds, row["id"], *differs))
+    names = ("outcome", "tp>", "ep>", "release", "moe / attention / fp4 gemm", "n1>", "n4>", "n8>", "id", "differs")
+    compared = any("differences" in row for row in data)
+    show.table(
+        names if compared else names[:-1],
+        rows,
+        dropped=("differs", "ep>", "tp>", "n4>", "moe / attention / fp4 gemm", "release"),
     )
 
 

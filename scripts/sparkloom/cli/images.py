@@ -165,10 +165,10 @@ def _listed(recipes: list[dict[str, Any]]) -> None:
         used = ", ".join(row["profiles"]) or "none"
         rows.append((row["name"], f"{row['engine']} {row['release']}", row["image"], pinned, used))
     columns = ("recipe", "engine", "image", "pinned", "profiles")
-    show.fitting(show.console(), columns, rows, dropped=("image", "profiles"))
+    show.table(columns, rows, dropped=("image", "profiles"))
 
 
-def _shown(data: dict[str, Any]) -> str:
+def _shown(data: dict[str, Any]) -> None:
     recipe = data["recipe"]
     lines = [f"{data['name']}: {data['summary']}", f"image     {data['image']}, {data['platform']}"]
     lines += [f"serves    {data['engine']} {data['release']}; profiles: {', '.join(data['profiles']) or 'none'}"]
@@ -176,6 +176,6 @@ def _shown(data: dict[str, Any]) -> str:
     needs = recipe["needs"]
     lines += [f"needs     {needs['disk_gb']:g} GB of disk, {needs['memory_gib']:g} GiB of memory"]
     lines += [f"identity  {data['sha256']}"]
-    lines += [f"{one['severity']:<9} {one['where']}: {one['message']}" for one in data["findings"]]
     lines += [f"unknown   {text}" for text in data["unknown"]]
-    return "\n".join([*lines, *(f"source    {text}" for text in recipe["sources"])])
+    show.words("\n".join([*lines, *(f"source    {text}" for text in recipe["sources"]), ""]))
+    show_findings.listed(show.console(), data["findings"])

@@ -11,7 +11,7 @@ import typer
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.cli import show, show_findings, show_import, show_start
-from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Release
+from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Release, Verbose
 from sparkloom.judge.start import WILL_NOT
 
 MOST = 4 << 20  # bytes of a recipe that people pass around
@@ -39,6 +39,7 @@ def import_(
         Path | None,
         typer.Option("--output", "-o", help="file to write the profile into; - prints it", show_default=False),
     ] = None,
+    verbose: Verbose = False,
     json: Json = False,
 ) -> None:
     written = output is not None and str(output) != "-"
@@ -50,7 +51,7 @@ def import_(
     if str(output) == "-" and not json:
         show.say(text)
     else:
-        show.out(data, json, lambda shown: show_import.taken(shown, output))
+        show.out(data, json, lambda shown: show_import.taken(shown, output, verbose))
     raise typer.Exit(1 if data["start"]["verdict"] == WILL_NOT else 0)
 
 

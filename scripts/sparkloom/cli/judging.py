@@ -11,7 +11,7 @@ import typer
 from sparkloom import case
 from sparkloom.base.visible import visible
 from sparkloom.cli import choosing, linting, show, show_findings, show_plan, show_start
-from sparkloom.cli.options import AnyProfile, Context, Inventory, Json, Overrides, Profiles, Release
+from sparkloom.cli.options import AnyProfile, Context, Inventory, Json, Overrides, Profiles, Release, Verbose
 from sparkloom.judge import diagnose as diagnosis
 from sparkloom.judge.start import WILL_NOT
 
@@ -26,10 +26,11 @@ def lint(
     overrides: Overrides = None,
     engine_version: Release = None,
     inventory: Inventory = None,
+    verbose: Verbose = False,
     json: Json = False,
 ) -> None:
     linted = linting.lint(profiles or [], inventory, overrides or [], engine_version)
-    show.out(linted.as_list(), json, lambda _: _linted(linted))
+    show.out(linted.as_list(), json, lambda _: _linted(linted, verbose))
     show.problems(problem for _, problem in linted.unusable)
     raise typer.Exit(linted.exit_code)
 
@@ -39,6 +40,7 @@ def plan(
     inventory: Inventory = None,
     overrides: Overrides = None,
     engine_version: Release = None,
+    verbose: Verbose = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="formula and origin of every number, flag and variable")
     ] = False,
@@ -71,7 +73,7 @@ def plan(
     asked = _asked(sessions, context, prefix_hit)
     planned = partial(case.plan, inventory=inventory, sessions=asked, overrides=overrides or [], release=engine_version)
     data = planned(choosing.chosen(profile, first, json, planned))
-    show.out(data, json, lambda shown: show_plan.plan(shown, explain))
+    show.out(data, json, lambda shown: show_plan.plan(shown, explain, verbose))
     crowded = data.get("sessions", {}).get("verdict") == "does-not-fit"
     raise typer.Exit(1 if crowded or data["start"]["verdict"] == WILL_NOT else 0)
 
@@ -94,17 +96,18 @@ def diagnose(
     raise typer.Exit(1 if result["matches"] else 0)
 
 
-def _linted(linted: linting.Linted) -> None:
+def _linted(linted: linting.Linted, verbose: bool) -> None:
     terminal = show.console()
-    count = show_findings.listed(terminal, linted.findings)
+    count = show_findings.listed(terminal, linted.findings, verbose)
     show_start.assumed(terminal, linted.assumed)
     unread = len({name for name, _ in linted.unusable} & set(linted.profiles))
     judged = len(linted.profiles) - unread
-    parts = [f"{judged} profile(s): {count}"] if judged else []
+    parts = [f"{judged} profile(s): {count} ({linted.rules})"] if judged else []
     parts += [f"{unread} profile(s) could not be judged: unusable, as stderr says"] if unread else []
     if any(name == linting.LIST for name, _ in linted.unusable):
         parts += ["the list `serve:` is unusable, as stderr says"]
-    terminal.print("; ".join(parts), style="bold")
+    colour = show.COLOURS["warning" if linted.findings or linted.unusable else "ok"]
+    show.paragraph(terminal, "; ".join(parts), style=f"bold {colour}")
 
 
 def _diagnosis(data: dict[str, Any]) -> None:

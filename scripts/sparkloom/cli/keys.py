@@ -166,14 +166,14 @@ def _shown_once(key: Key, text: str, file: Path) -> str:
 
 
 def _table(data: dict[str, Any]) -> str:
-    terminal = show.console()
-    rows = show.table("name", "models", "requests/min>", "tokens/min>", "expires", "made")
+    terminal, rows = show.console(), []
     for key in data["keys"]:
         models = key["models"] if key["models"] == "all" else ", ".join(key["models"])
         limits = [f"{key[name]:,}" if key[name] else "-" for name in ("requests_per_minute", "tokens_per_minute")]
         ends = f"{key['expires']} (over)" if key["ended"] else key["expires"] or "-"
-        rows.add_row(key["name"], models, *limits, ends, key["made"] or "-")
+        rows.append((key["name"], models, *limits, ends, key["made"] or "-"))
     if not data["keys"]:
         return f"{data['file']}: no keys yet; `sparkloom keys add NAME -i INVENTORY` makes one"
-    terminal.print(rows)
+    columns = ("name", "models", "requests/min>", "tokens/min>", "expires", "made")
+    show.table(columns, rows, dropped=("made", "tokens/min>", "requests/min>"))
     return show_findings.listed(terminal, data["findings"])

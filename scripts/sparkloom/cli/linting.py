@@ -11,7 +11,7 @@ from sparkloom import case
 from sparkloom.base.errors import InputError, Problem
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs import serving
-from sparkloom.judge import fleet
+from sparkloom.judge import fleet, rules
 
 UNREAD = "correct the file; nothing else of it was judged"
 LIST = "serve"  # in the place of a profile's name: the inventory's list
@@ -21,6 +21,7 @@ LIST = "serve"  # in the place of a profile's name: the inventory's list
 class Linted:
     profiles: list[str]
     findings: list[dict[str, Any]] = field(default_factory=list)  # of the profiles that could be judged
+    applied: set[str] = field(default_factory=set)  # rules that have to do with one of them
     assumed: dict[str, None] = field(default_factory=dict)  # of those that were named, each once
     unusable: list[tuple[str, Problem]] = field(default_factory=list)  # profile and what is wrong with its file
 
@@ -28,6 +29,12 @@ class Linted:
         """Everything, for `--json`: what is unusable first, in the shape of a finding."""
         unread = [{"profile": name, **problem.finding(UNREAD).as_dict()} for name, problem in self.unusable]
         return [*unread, *self.findings]
+
+    @property
+    def rules(self) -> str:
+        """What was looked at."""
+        every = len(rules.every())
+        return f"{every} rules, {every - len(self.applied)} do not apply"
 
     @property
     def exit_code(self) -> int:
@@ -46,6 +53,7 @@ def lint(names: Sequence[str], inventory: Path | None, overrides: Iterable[str],
         except InputError as error:
             linted.unusable += [(name, problem) for problem in error.problems]
         else:
+            linted.applied |= {rule.id for rule in rules.applying(judged.launch.view())}
             linted.findings += [{"profile": name, **finding.as_dict()} for finding in judged.findings]
             linted.assumed |= dict.fromkeys(map(str, judged.assumed if names else ()))
     if inventory and not names and serving.has_list(inventory):

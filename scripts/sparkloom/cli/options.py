@@ -29,6 +29,7 @@ Profiles = Annotated[list[str] | None, _profile("names, parts of names or paths 
 Inventory = Annotated[
     Path | None, typer.Option("--inventory", "-i", help="inventory folder (default: inventories/gb10)")
 ]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="also the rules' names, and where they are known from")]
 Json = Annotated[bool, typer.Option("--json", help="machine-readable output")]
 AskBecomePass = Annotated[bool, typer.Option("--ask-become-pass", "-K", help="ask for sudo's password")]
 Overrides = Annotated[

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
+from datetime import date
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +18,7 @@ from sparkloom.cli.options import Context, Inventory, Json, Overrides, Profile, 
 from sparkloom.judge import profile_status
 
 SPEEDS = ("n1", "n4", "n8")
+COLUMNS = ("profile", "Sparks>", "tok/s>", "fits", "at 8>", "age>", "first token s>", "room>", "engine", "more>")
 
 
 def profiles(
@@ -30,7 +35,7 @@ def profiles(
     json: Json = False,
 ) -> None:
     if not fits and nodes is context is concurrency is None:
-        show.out(profile_status.listing(), json, _profiles)
+        show.out(profile_status.listing(), json, lambda shown: _profiles(shown, inventory))
         return
     from sparkloom.judge.capacity.sessions import Asked
 
@@ -67,52 +72,76 @@ def env(
     show_start.said(judged.assumed)
 
 
-def _profiles(listing: list[dict[str, Any]]) -> None:
-    terminal = show.console()
-    wide = show.table("profile", "engine", "nodes>", "tp>", "ep>", "status", "n1>", "n4>", "n8>")
-    short = show.table("profile", "on", "n1>", "n4>", "n8>", padding=(0, 1, 0, 0))
+def _profiles(listing: list[dict[str, Any]], inventory: Path | None) -> None:
+    if show.window(show.console()):
+        _of_the_site(listing, inventory)
+        return
+    rows = []
     for item in listing:
-        engine = f"{item['engine']} {item['release']}"
-        split = [str(item[key]) for key in ("nodes", "tp", "ep")]
-        wide.add_row(item["name"], engine, *split, item["status"], *_speeds(item))
-        whole = (str(round(item[key])) if (item[key] or 0) >= 100 else show.number(item[key]) for key in SPEEDS)
-        short.add_row(item["name"], f"{item['nodes']} {item['engine']}", *whole)
-    if not show.first_that_fits(terminal, wide, short):
-        for item in listing:
-            show.paragraph(terminal, item["name"])
-            show.paragraph(
-                terminal, f"{item['engine']} {item['release']}, {item['nodes']} node(s)", indent=2, style="dim"
-            )
-            show.paragraph(terminal, f"{' '.join(_speeds(item))} tok/s, {item['status']}", indent=2, style="dim")
+        split = (str(item[key]) for key in ("nodes", "tp", "ep"))
+        speeds = (show.number(item[key]) for key in SPEEDS)
+        rows.append((item["name"], f"{item['engine']} {item['release']}", *split, item["status"], *speeds))
+    show.table(("profile", "engine", "nodes>", "tp>", "ep>", "status", "n1>", "n4>", "n8>"), rows)
     said = "tok/s at 1, 4 and 8 requests at once, from each profile's best evidence; `sparkloom plan NAME` explains one"
-    terminal.print()
-    show.paragraph(terminal, f"{said}, and a part of a name will do")
+    show.say(f"\n{said}, and a part of a name will do\n")
+
+
+def _of_the_site(listing: list[dict[str, Any]], inventory: Path | None) -> None:
+    """A line for each model that fits there: its fastest launch, and how many others there are."""
+    from sparkloom.judge.capacity.sessions import Asked
+
+    site = case.cluster(inventory)
+    ranked = case.ranking(site, asked=Asked(1, DEFAULT_CONTEXT))
+    models: dict[str, list[dict[str, Any]]] = {}
+    for item in ranked:
+        models.setdefault(item["model"], []).append(item)
+    _fastest(list(models.values()), dropped=("room>", "first token s>", "engine", "fits", "at 8>", "more>", "age>"))
+    left = {item["name"] for item in listing} - {item["name"] for item in ranked}
+    sparks = f"the {len(site.nodes)} Spark(s) of '{site.name}'"
+    said = f"What fits on {sparks}, fastest first. tok/s at one request: measured, and how old that is; or the span "
+    said += "that is expected. `sparkloom profiles --fits` shows the other launches of a model (more), "
+    show.words(f"\n{said}`sparkloom plan NAME` explains one, and a part of a name will do.\n")
+    if left:
+        show.words(f"Not on {sparks}: {', '.join(sorted(left))}\n")
+
+
+def _fastest(launches: list[list[dict[str, Any]]], dropped: Sequence[str]) -> None:
+    """Each launch, with those that are only counted, for a window."""
+    names = COLUMNS if any(others for _, *others in launches) else COLUMNS[:-1]
+    rows = []
+    for item, *others in launches:
+        known = ("yes" if item["verdict"] == "fits" else "unsure", show.number(item["n8"]), _age(item), _first(item))
+        engine = f"{item['engine']} {item['release']}"
+        row = (item["name"], str(item["nodes"]), _speed(item), *known, str(item["room"]), engine, str(len(others)))
+        rows.append(row[: len(names)])
+    show.table(names, rows, dropped)
 
 
 def _ranking(ranked: list[dict[str, Any]], count: int, context: int) -> None:
     terminal = show.console()
-    wide = show.table("profile", "on", "tok/s measured>", "predicted>", "first token s>", "room>", "verdict")
-    short = show.table("profile", "on", "tok/s>", "verdict", padding=(0, 1, 0, 0))
-    for item in ranked:
-        span = item["interval"]
-        predicted = "-" if span is None else f"{show.number(span[0])} - {show.number(span[1])}"
-        first = f"{item['first_token_s'][0]:.0f} - {item['first_token_s'][1]:.0f}"
-        measured = show.number(item["measured_tok_s"])
-        if item["measured_at"] not in (None, count):
-            measured += f" at {item['measured_at']}"
-        where = f"{item['nodes']} {item['engine']}"
-        wide.add_row(item["name"], where, measured, predicted, first, str(item["room"]), item["verdict"])
-        short.add_row(item["name"], where, _speed(item), item["verdict"])
-    if ranked and not show.first_that_fits(terminal, wide, short):
-        for item in ranked:
-            show.paragraph(terminal, item["name"])
-            told = f"{item['nodes']} {item['engine']}, {_speed(item)} tok/s, {item['verdict']}"
-            show.paragraph(terminal, told, indent=2, style="dim")
+    if ranked and show.window(terminal):
+        _fastest([[item] for item in ranked], dropped=("engine", "at 8>", "room>", "first token s>", "age>"))
+    elif ranked:
+        names = ("profile", "on", "tok/s measured>", "predicted>", "first token s>", "room>", "verdict")
+        show.table(names, map(partial(_ranked, count), ranked))
     asked = f"{count} conversation(s) of {context:,} tokens"
     said = f"{asked} at once; `sparkloom plan NAME --sessions {count} --context {context}` tells more of one"
     if ranked:
         terminal.print()
     show.paragraph(terminal, said if ranked else f"no shipped profile has room for {asked}")
+
+
+def _ranked(count: int, item: dict[str, Any]) -> tuple[str, ...]:
+    span = item["interval"]
+    predicted = "-" if span is None else f"{show.number(span[0])} - {show.number(span[1])}"
+    at = f" at {item['measured_at']}" if item["measured_at"] not in (None, count) else ""
+    measured = show.number(item["measured_tok_s"]) + at
+    where = f"{item['nodes']} {item['engine']}"
+    return item["name"], where, measured, predicted, _first(item), str(item["room"]), item["verdict"]
+
+
+def _first(item: dict[str, Any]) -> str:
+    return f"{item['first_token_s'][0]:.0f} - {item['first_token_s'][1]:.0f}"
 
 
 def _speed(item: dict[str, Any]) -> str:
@@ -122,8 +151,14 @@ def _speed(item: dict[str, Any]) -> str:
     return f"{item['interval'][0]:.0f}-{item['interval'][1]:.0f}"
 
 
-def _speeds(item: dict[str, Any]) -> list[str]:
-    return [show.number(item[key]) for key in SPEEDS]
+def _age(item: dict[str, Any]) -> str:
+    """Of a measured figure, in months: engines are released that often."""
+    if item["measured_tok_s"] is None or item["date"] is None:
+        return "-"
+    year, month = map(int, item["date"].split("-")[:2])
+    today = date.today()
+    months = (today.year - year) * 12 + today.month - month
+    return f"{months} mo" if months > 0 else "new"
 
 
 def _words(words: list[str]) -> None:

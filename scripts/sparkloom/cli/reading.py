@@ -46,12 +46,12 @@ def guard(
 def _transport(data: dict[str, Any]) -> None:
     from rich.text import Text
 
-    rows = show.table("rank", "transport", "HCAs", "NCCL", "why")
+    rows = []
     for rank in data["ranks"]:
         hcas = ", ".join(str(hca) for hca in rank.get("hcas") or []) or "-"
         known = (str(rank.get("rank", "?")), str(rank.get("transport", "?")))
-        rows.add_row(*known, hcas, str(rank.get("nccl_version") or "-"), str(rank.get("why") or ""))
-    show.console().print(rows)
+        rows.append((*known, hcas, str(rank.get("nccl_version") or "-"), str(rank.get("why") or "")))
+    show.table(("rank", "transport", "HCAs", "NCCL", "why"), rows, dropped=("NCCL", "HCAs"))
     colour = show.COLOURS["ok" if data["verdict"] == "roce" else "error"]
     show.console().print(Text.assemble("\nverdict: ", (data["verdict"], colour), f" {data.get('why') or ''}"))
 
@@ -60,5 +60,7 @@ def _verdict(data: dict[str, Any]) -> None:
     from rich.text import Text
 
     colour = show.COLOURS["ok" if data["verdict"] == "ok" else "error"]
-    details = ", ".join(f"{key} {value}" for key, value in data.items() if key != "verdict" and value is not None)
-    show.console().print(Text.assemble((data["verdict"], colour), f" {details}"))
+    kept = {key: value for key, value in data.items() if key not in ("verdict", "looked_at") and value is not None}
+    looked = f": {data['looked_at']}, 0 findings" if "looked_at" in data else ""
+    details = ", ".join(f"{key} {value}" for key, value in kept.items())
+    show.console().print(Text.assemble((f"{data['verdict']}{looked}", colour), f" {details}".rstrip()))

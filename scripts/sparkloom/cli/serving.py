@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
-from sparkloom.cli import names, show
+from sparkloom.cli import names, show, show_findings
 from sparkloom.cli.options import AskBecomePass, Inventory, Json
 from sparkloom.site import logs as said
 from sparkloom.site import status as served
+from sparkloom.site.checks.report import sentence
 from sparkloom.site.doctor.run import run
+from sparkloom.site.doctor.verdict import Report
 
 Profile = Annotated[
     str | None,
@@ -40,8 +42,19 @@ def doctor(
     asked += ["-e", f"doctor_group={group}"] if group else []
     extra = [*asked, *(["--limit", limit] if limit else []), *(["-K"] if ask_become_pass else [])]
     health = run(inventory, extra, sys.stderr.write)
-    show.out(health.as_dict(), json, lambda _: health.text())
+    show.out(health.as_dict(), json, lambda _: _health(health))
     raise typer.Exit(0 if health.good else 1)
+
+
+def _health(health: Report) -> str | None:
+    """In a window the findings as `lint` shows them; the last line says what was looked at."""
+    terminal = show.console()
+    if not (wide := show.window(terminal)):
+        return health.text()
+    show.say("\n".join([*health.table(wide), "", ""]))
+    show_findings.listed(terminal, [{**finding.as_dict(), "message": sentence(finding)} for finding in health.findings])
+    show.paragraph(terminal, health.verdict, style=show.COLOURS["ok" if health.good else "error"])
+    return None
 
 
 def status(

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparkloom.base import files
+from sparkloom.base import table as tables
 from sparkloom.base.errors import InputError, Problem
 from sparkloom.base.visible import visible
 from sparkloom.cli import streams
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
 COLOURS = {"error": "bold red", "warning": "yellow", "info": "cyan", "ok": "green"}
@@ -86,43 +86,14 @@ def console(*, stderr: bool = False) -> Console:
     return Shown(file=drawn, stderr=stderr, highlight=False, markup=False, emoji=False, width=wide)
 
 
-def table(*columns: str, padding: tuple[int, int, int, int] = (0, 2, 0, 0)) -> Table:
-    """Columns that end with `>` are flush right; `padding` is what stands between two of them."""
-    from rich.table import Table
-
-    result = Table(box=None, pad_edge=False, padding=padding, header_style="bold")
-    for column in columns:
-        result.add_column(
-            column.removesuffix(">"), justify="right" if column.endswith(">") else "left", overflow="fold"
-        )
-    return result
+def table(names: Sequence[str], rows: Iterable[Sequence[str]], dropped: Sequence[str] = ()) -> None:
+    """As `base.table` says: in the window, or whole in a pipe."""
+    say("\n".join(tables.lines(names, rows, tables.window(sys.stdout), dropped)) + "\n")
 
 
 def window(terminal: Console) -> int | None:
     """Columns that a person sees; None for a file or a pipe, where rows stay whole for grep and cut."""
     return terminal.width if terminal.is_terminal else None
-
-
-def first_that_fits(terminal: Console, *tables: Table) -> bool:
-    """Prints the first table that needs no folding, widest first; False when none does and nothing was printed."""
-    unbound = terminal.options.update(max_width=1000)
-    for candidate in tables:
-        if window(terminal) is None or terminal.measure(candidate, options=unbound).maximum <= terminal.width:
-            terminal.print(candidate)
-            return True
-    return False
-
-
-def fitting(terminal: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], dropped: Sequence[str]) -> None:
-    """A table that loses whole columns, in that order, rather than folding cells; a pipe gets all of them."""
-    tables = []
-    for count in range(len(dropped) + 1):
-        kept = [n for n, column in enumerate(columns) if column not in dropped[:count]]
-        tables.append(table(*(columns[n] for n in kept)))
-        for row in rows:
-            tables[-1].add_row(*(row[n] for n in kept))
-    if not first_that_fits(terminal, *tables):
-        terminal.print(tables[-1])
 
 
 def paragraph(terminal: Console, text: str | Text, indent: int = 0, style: str = "") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from sparkloom.base.finding import ORDER
@@ -14,12 +15,18 @@ if TYPE_CHECKING:
 
 Group = list[dict[str, Any]]
 SOURCES = 2  # of one finding; --json has all
+SENTENCE = re.compile(r"(?<=[\w)'%])\. (?=[A-Z])")  # where the next one begins
 
 
-def listed(terminal: Console, findings: list[dict[str, Any]]) -> str:
-    """Prints findings, worst first, and returns how many of each severity there are."""
+def listed(terminal: Console, findings: list[dict[str, Any]], verbose: bool | None = None) -> str:
+    """Prints findings, worst first, and returns how many of each severity there are; None: the command has no -v."""
     for group in _grouped(findings):
-        (_block if window(terminal) else _lines)(terminal, group)
+        if window(terminal):
+            _block(terminal, group, bool(verbose))
+        else:
+            _lines(terminal, group)
+    if findings and verbose is False and window(terminal):
+        paragraph(terminal, "-v: all of it, the rules' names and where they are known from", style="dim")
     counts = {severity: sum(f["severity"] == severity for f in findings) for severity in ORDER}
     return ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "no findings"
 
@@ -63,19 +70,31 @@ def _lines(terminal: Console, group: Group) -> None:
     _fix(terminal, group, indent=4)
 
 
-def _block(terminal: Console, group: Group) -> None:
-    """For a window: the rule on top, each place with what was found there, the fix below."""
+def _block(terminal: Console, group: Group, verbose: bool) -> None:
+    """For a window: what was found in a sentence, the fix, and where; several with one fix stand above it."""
+    places: dict[str, list[str]] = {}
+    for finding in group:
+        places.setdefault(finding["message"], []).append(finding["where"])
+    for message, where in places.items():
+        _sentence(terminal, group[0]["severity"], message if verbose else SENTENCE.split(message, maxsplit=1)[0])
+        if len(places) > 1:
+            paragraph(terminal, ", ".join(where), indent=2, style="dim")
+    _fix(terminal, group, indent=2)
+    if len(places) == 1:
+        paragraph(terminal, ", ".join(where), indent=2, style="dim")
+    if verbose:
+        paragraph(terminal, f"rule: {group[0]['rule']}", indent=2, style="dim")
+        known = [source for finding in group for source in finding["evidence"]]
+        _sources(terminal, {"evidence": list(dict.fromkeys(known))}, indent=2)
+    terminal.print()
+
+
+def _sentence(terminal: Console, severity: str, said: str) -> None:
+    """Its other lines stand a little to the right."""
     from rich.text import Text
 
-    severity = group[0]["severity"]
-    times = f" ({len(group)} times)" if len(group) > 1 else ""
-    paragraph(terminal, Text.assemble((severity, COLOURS[severity]), " ", (group[0]["rule"], "bold"), times))
-    for finding in group:
-        paragraph(terminal, finding["where"], indent=2, style="dim")
-        paragraph(terminal, finding["message"], indent=4)
-        _sources(terminal, finding, indent=4)
-    _fix(terminal, group, indent=2)
-    terminal.print()
+    text = Text.assemble((severity, COLOURS[severity]), f": {said}", overflow="fold")
+    terminal.print(Text("\n  ").join(text.wrap(terminal, terminal.width - 2)))
 
 
 def _sources(terminal: Console, finding: dict[str, Any], indent: int) -> None:

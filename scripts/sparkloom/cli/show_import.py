@@ -24,27 +24,19 @@ PLAIN = (
 )
 
 
-def taken(data: dict[str, Any], output: Path | None) -> None:
+def taken(data: dict[str, Any], output: Path | None, verbose: bool = False) -> None:
     terminal, verdict = console(), data["verdict"]
     _headline(terminal, data, verdict)
     _speed(terminal, verdict, show_start.sign(data["assumed"], "facts"))
     _command(terminal, verdict["command"])
     _remainder(terminal, data["remainder"])
     terminal.print()
-    grave = [finding for finding in verdict["findings"] if finding["severity"] != "info"]
-    count = show_findings.listed(terminal, grave)
-    terminal.print(count, style="bold")
-    _remarks(terminal, [finding for finding in verdict["findings"] if finding["severity"] == "info"])
+    shown = [finding for finding in verdict["findings"] if verbose or finding["severity"] != "info"]
+    terminal.print(show_findings.listed(terminal, shown, verbose), style="bold")
+    if remarks := len(verdict["findings"]) - len(shown):
+        paragraph(terminal, f"and {remarks} remark(s) that speak against nothing: -v shows them", style="dim")
     show_start.assumed(terminal, show_start.given(data["assumed"]))
     _next(terminal, data, verdict, output)
-
-
-def _remarks(terminal: Console, remarks: list[dict[str, Any]]) -> None:
-    """By their rules: what speaks against nothing has no room on one screen."""
-    rules = Counter(finding["rule"] for finding in remarks)
-    if rules:
-        told = ", ".join(f"{rule} ({times})" if times > 1 else rule for rule, times in rules.items())
-        paragraph(terminal, f"to know: {told} (--json, or lint the profile)", style="dim")
 
 
 def _headline(terminal: Console, data: dict[str, Any], verdict: dict[str, Any]) -> None:

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sparkloom.cli import memory_bar, show_findings, show_start
-from sparkloom.cli.show import COLOURS, console, number, paragraph, table, window
+from sparkloom.cli.show import COLOURS, console, number, paragraph, table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-TABLE = 120  # columns from which formula and origin stand beside their number
 
-
-def plan(data: dict[str, Any], explain: bool) -> None:
+def plan(data: dict[str, Any], explain: bool, verbose: bool = False) -> None:
     terminal = console()
     _headline(terminal, data)
     memory_bar.draw(terminal, data["memory"], data["assumed"])
@@ -25,7 +23,7 @@ def plan(data: dict[str, Any], explain: bool) -> None:
     if explain:
         _figures(terminal, data)
     _launch(terminal, data["launch"], explain)
-    show_findings.listed(terminal, data["findings"])
+    show_findings.listed(terminal, data["findings"], verbose)
     show_start.assumed(terminal, show_start.given(data["assumed"]))
 
 
@@ -45,7 +43,7 @@ def _headline(terminal: Console, data: dict[str, Any]) -> None:
 
 def _speed(terminal: Console, data: dict[str, Any]) -> None:
     speed = data["speed"]
-    rows = table("tok/s at n requests", "1>", "4>", "8>")
+    rows = []
     bounds = speed.get("bound") or {"1": speed.get("bound_n1_tok_s")}
     measured = speed.get("measured") or {}
     shown = (
@@ -55,11 +53,11 @@ def _speed(terminal: Console, data: dict[str, Any]) -> None:
         ("measured", measured),
     )
     for name, values in shown:
-        rows.add_row(name, *(number(values.get(n, values.get(f"n{n}"))) for n in ("1", "4", "8")))
+        rows.append((name, *(number(values.get(n, values.get(f"n{n}"))) for n in ("1", "4", "8"))))
         if name == "predicted" and (spans := speed.get("interval")):
-            rows.add_row("likely between", *(_span(spans.get(n)) for n in ("1", "4", "8")))
+            rows.append(("likely between", *(_span(spans.get(n)) for n in ("1", "4", "8"))))
     terminal.print()
-    terminal.print(rows)
+    table(("tok/s at n requests", "1>", "4>", "8>"), rows)
     for n in speed.get("impossible", ()):
         words = f"measured at n = {n} is beyond the memory bound: impossible"
         paragraph(terminal, words, indent=2, style=COLOURS["error"])
@@ -136,7 +134,7 @@ def _figures(terminal: Console, data: dict[str, Any]) -> None:
         value = (data["speed"].get(name) or {}).get("1")
         rows.append((f"{name}, n = 1", number(value), str(details.get("formula", "")), str(details.get("origin", ""))))
     terminal.print()
-    _entries(terminal, ("number", "value>", "how", "from"), rows)
+    table(("number", "value>", "how", "from"), rows)
 
 
 def _launch(terminal: Console, launch: dict[str, Any], explain: bool) -> None:
@@ -154,22 +152,7 @@ def _launch(terminal: Console, launch: dict[str, Any], explain: bool) -> None:
         for setting in launch["settings"]
     ]
     rows += [(name["name"], name["value"], name["why"], _origin(name)) for name in launch["ranks"][0]["env"]]
-    _entries(terminal, ("flag / variable", "value", "why", "from"), rows)
-
-
-def _entries(terminal: Console, headers: tuple[str, str, str, str], rows: list[tuple[str, str, str, str]]) -> None:
-    """A table where it has room, else each name with its value, and below them why and from where."""
-    wide = window(terminal)
-    if wide is None or wide >= TABLE:
-        shown = table(*headers)
-        for row in rows:
-            shown.add_row(*row)
-        terminal.print(shown)
-        return
-    for name, value, why, origin in rows:
-        paragraph(terminal, f"{name}  {value}")
-        for words in filter(None, (why, origin and f"from {origin}")):
-            paragraph(terminal, words, indent=4, style="dim")
+    table(("flag / variable", "value", "why", "from"), rows)
 
 
 def _origin(value: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ import os
 import sys
 from typing import Any, TextIO
 
+from sparkloom.base.table import window
 from sparkloom.base.visible import visible
 
 ANEW = "\r\x1b[2K"  # a line that changes begins with it, on a terminal
@@ -26,7 +27,7 @@ class Visible:
             raise TypeError(f"expected text, found {type(text).__name__}")
         begin = ANEW if text.startswith(ANEW) and self.under.isatty() else ""
         shown = visible(text[len(begin) :])
-        if self.folds and begin and not shown.endswith("\n") and (wide := columns(self.under)):
+        if self.folds and begin and not shown.endswith("\n") and (wide := window(self.under)):
             shown = shown[: wide - 1]  # drawn anew soon: a second line of it would stay
         elif self.folds:
             shown = folded(shown, self.under)
@@ -41,14 +42,9 @@ class Visible:
         return getattr(self.under, name)
 
 
-def columns(stream: Any) -> int:
-    """Of the window that it is shown in; none for a pipe, or where the terminal does not say."""
-    return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 0
-
-
 def folded(text: str, stream: Any) -> str:
     """Lines wider than the window broken between words, with a hanging indent. A pipe gets whole lines."""
-    wide = columns(stream)
+    wide = window(stream)
     if not wide or all(len(line) <= wide for line in text.splitlines()):
         return text
     from textwrap import TextWrapper

@@ -92,7 +92,9 @@ def _screen(terminal: Console) -> Iterator[Callable[[Progress], None]]:
 
 def picture(progress: Progress) -> RenderableType:
     """Every part with its state; the one that runs also with its task."""
-    rows, now = show.table("", ">", ""), time.time()
+    from rich.table import Column, Table
+
+    rows, now = Table.grid("", Column(justify="right"), "", padding=(0, 2, 0, 0)), time.time()
     for part in progress.parts:
         sign, style = FAILED if part.failed else SIGNS[part.state]
         seconds = f"{part.seconds(now):.0f} s" if part.state not in ("waits", "skipped") else ""

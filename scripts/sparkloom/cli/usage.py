@@ -13,6 +13,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.cli import show
 from sparkloom.cli.options import Inventory, Json
 
+COUNTED = ("requests", "refused", "prompt_tokens", "completion_tokens")
 NOTED = (
     "from the router's own counters and what was noted of them at each look (docs/endpoint.md); what a router "
     "counted after the last look before it ended is not known"
@@ -59,10 +60,10 @@ def _table(data: dict[str, Any]) -> str:
         return f"{data['site']}: nothing was asked since {data['since']}, as far as is known: {data['note']}".rstrip(
             ": "
         )
-    terminal = show.console()
-    rows = show.table("person", "model", "requests>", "refused>", "prompt tokens>", "completion tokens>")
-    for row in data["rows"]:
-        figures = [f"{row[name]:,}" for name in ("requests", "refused", "prompt_tokens", "completion_tokens")]
-        rows.add_row(row["person"] or "(no key)", row["model"] or "-", *figures)
-    terminal.print(rows)
+    rows = [
+        (row["person"] or "(no key)", row["model"] or "-", *(f"{row[name]:,}" for name in COUNTED))
+        for row in data["rows"]
+    ]
+    columns = ("person", "model", *(f"{name.replace('_', ' ')}>" for name in COUNTED))
+    show.table(columns, rows, dropped=("refused>", "prompt tokens>", "requests>"))
     return f"since {data['since']}, {data['note'] or 'as ' + data['source'] + ' saw it'}"

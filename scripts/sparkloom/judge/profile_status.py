@@ -107,6 +107,7 @@ def entry(loaded: LoadedProfile) -> dict[str, Any]:
         "n4": numbers.n4 if numbers else None,
         "n8": numbers.n8 if numbers else None,
         "source": best.source if best else None,
+        "date": best.date if best else None,
         "differs": [difference.key for difference in differences(profile)],
     }
 

@@ -136,7 +136,8 @@ def test_shapes_of_lines() -> None:
     tool = '{"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": "{}, "}}]}}]}'
     assert judge_stream([tool] * 300).channel == "tool"
     verdict = judge_stream(['{"content": "Paris."}', '{"usage": {"completion_tokens": 3}}']).as_dict()
-    assert verdict == {"verdict": "ok", "kind": None, "at_chunk": None, "at_char": None}
+    looked = {"looked_at": "6 characters in 1 pieces"}
+    assert verdict == {"verdict": "ok", "kind": None, "at_chunk": None, "at_char": None, **looked}
     late = [json.dumps({"content": f"word {n} ", "t": n * 0.1}) for n in range(50)]
     assert judge_stream([*late, '{"content": "end", "t": 999.0}']).kind == "stall"
 

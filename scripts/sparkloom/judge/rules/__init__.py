@@ -24,6 +24,11 @@ def check(launch: LaunchSketch, platform: Platform = GB10) -> list[Finding]:
     return ranked(_finding(rule, hit.message, launch.where(hit.flag)) for rule in every() for hit in rule.judge(view))
 
 
+def applying(view: LaunchView) -> list[Rule]:
+    """The rules that have to do with such a launch."""
+    return [rule for rule in every() if rule.scope.covers(view)]
+
+
 def fired(view: LaunchView) -> list[Rule]:
     """The rules that match a launch or a row."""
     return [rule for rule in every() if next(iter(rule.judge(view)), None) is not None]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.base.errors import InputError
+from sparkloom.base.table import window
 from sparkloom.measure.bench import arguments, origin, result, settings, target
 from sparkloom.measure.bench.run import Bench, Run
 
@@ -89,7 +90,8 @@ def bench(words: Sequence[str]) -> int:
         result.write(file, data)
     if asked.submit and run.levels:
         _submit(asked.submit, data)
-    sys.stdout.write(json.dumps(data, indent=1) + "\n" if asked.as_json else result.table(data))
+    shown = json.dumps(data, indent=1) + "\n" if asked.as_json else result.table(data, window(sys.stdout))
+    sys.stdout.write(shown)
     if file and run.levels:
         sys.stderr.write(f"kept in {file}\n")
     if run.signal is not None:

@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.base import files
+from sparkloom.base import table as tables
 from sparkloom.base.errors import InputError
 from sparkloom.measure.bench.run import Run, label
 from sparkloom.measure.bench.schedule import Schedule
 
 COLUMNS = (
-    "level", "ok", "tokens", "TTFT ms p50", "p95", "ITL ms p50", "p99", "tok/s each", "sum", "wall", "accept", "guard",
+    "level", "ok>", "tokens>", "TTFT ms p50>", "p95>", "ITL ms p50>", "p99>", "tok/s each>", "sum>", "wall>", "accept>",
+    "guard>",
 )  # fmt: skip
+DROPPED = ("accept>", "p99>", "p95>", "wall>", "ITL ms p50>", "tokens>")  # in a narrow window, in that order
 
 
 def document(run: Run, provenance: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,13 +77,9 @@ def _most_memory_mib() -> float | None:
     return next((round(int(line.split()[1]) / 1024, 1) for line in lines if line.startswith("VmHWM:")), None)
 
 
-def table(data: Mapping[str, Any]) -> str:
-    rows = [list(COLUMNS), *(_row(level) for level in data["levels"])]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS))]
-    lines = [
-        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
-        for row in rows
-    ]
+def table(data: Mapping[str, Any], wide: int = 0) -> str:
+    """`wide`: columns of the window, which may lose some."""
+    lines = tables.lines(COLUMNS, map(_row, data["levels"]), wide, DROPPED)
     return "\n".join([*lines, *_notes(data)]) + "\n"
 
 

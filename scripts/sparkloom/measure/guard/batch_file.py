@@ -52,13 +52,14 @@ def _judged(level: Any, path: Path) -> dict[str, Any]:
         raise InputError.single(str(path), f"no list of requests; {EXPECTED}", rule="wrong-type")
     if not requests:
         raise InputError.single(str(path), f"the list of requests is empty; {EXPECTED}", rule="empty-input")
-    return judge_batch(
+    verdict = judge_batch(
         requests,
         bound_tok_s=number(_given(told, "bound_tok_s", path, _speed, "tokens a second, as 147.0")),
         ceiling_tok_s=number(_given(told, "ceiling_tok_s", path, _speed, "tokens a second, as 147.0")),
         concurrency=_given(told, "concurrency", path, _count, "a whole number above 0"),
         prompts_distinct=_given(told, "prompts_distinct", path, _distinct, DISTINCT),
     )
+    return verdict if verdict["kind"] else {**verdict, "looked_at": f"{len(requests):,} requests"}
 
 
 def _given(told: Mapping[str, Any], key: str, path: Path, fits: Callable[[Any], bool], expected: str) -> Any:

@@ -133,7 +133,9 @@ class Guard:
             if symptom:
                 at = max(self._chunks - 1, 0)
                 self.verdict = Verdict("garbage", symptom.kind, at, text.characters, channel, symptom.why)
-        self.verdict = self.verdict or self._silent(usage) or OK
+        characters = sum(text.characters for text in self._texts.values())
+        fine = OK._replace(looked_at=f"{characters:,} characters in {self._chunks:,} pieces")
+        self.verdict = self.verdict or self._silent(usage) or fine
         return self.verdict
 
     def _silent(self, usage: Mapping[str, Any] | None) -> Verdict | None:

@@ -20,6 +20,7 @@ class Verdict(NamedTuple):
     at_char: int | None = None
     channel: Channel | None = None
     why: str | None = None
+    looked_at: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -32,6 +33,8 @@ class Verdict(NamedTuple):
             "at_chunk": self.at_chunk,
             "at_char": self.at_char,
         }
+        if self.looked_at:
+            shown["looked_at"] = self.looked_at
         if self.why:
             shown |= {"channel": self.channel, "why": self.why}
         return shown

@@ -26,6 +26,7 @@ from sparkloom.site.checks import (
     ports,
     software,
 )
+from sparkloom.site.checks.unreached import SAID, unreached
 from sparkloom.site.foreign import judge as foreign
 
 Probe = Mapping[str, Any]
@@ -111,15 +112,14 @@ def _unusable(node: str, probe: Probe) -> Finding:
     """The node could not be read at all: why, in the words a person can act on."""
     why = " ".join(str(probe.get("msg") or "no answer").split()).removeprefix("Task failed: ")
     why = why if len(why) <= LONGEST_WORDS else f"{why[:LONGEST_WORDS]} ..."
-    if probe.get("unreachable") or re.search(r"no such container|connection (refused|timed out)", why, re.I):
-        fix = "ansible_host and ansible_user in hosts.yml; ssh-copy-id"
-        return Finding(node, "connection", why, "a login over ssh", fix)
+    if probe.get("unreachable") or SAID.search(why):
+        return unreached(node, why)
     if re.search(r"sudo|become", why, re.I):
         return Finding(node, "sudo", why, "root through sudo", SUDO)
     if re.search(r"python|interpreter", why, re.I):
         fix = "apt-get install python3 there, or set ansible_python_interpreter"
         return Finding(node, "python", why, "python3 on the node", fix)
-    return Finding(node, "connection", why, "an answer", "run again with -vvv")
+    return unreached(node, why)
 
 
 def _system(node: str, probe: Probe) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from sparkloom.base import table as tables
 from sparkloom.base.finding import Finding, errors
 
 WORDS = {"error": "FAIL", "warning": "warn", "info": "info"}
@@ -29,12 +30,19 @@ def read(entry: Mapping[str, Any], *, where: str, area: str, group: str = "") ->
     return Finding(where, *what, area=area, group=group)
 
 
+def sentence(finding: Finding) -> str:
+    """What was found, of what, and what was expected."""
+    name = ": ".join(part for part in (finding.area, finding.group, finding.rule) if part)
+    if not finding.expected:
+        return f"{name}: {finding.message}"
+    return f"{name}: found {finding.message}; expected {finding.expected}"
+
+
 def table(findings: Iterable[Finding]) -> str:
     """One line of facts per finding and what to do under it; nodes with the same trouble share a block."""
     blocks: dict[tuple[str, str], list[str]] = {}
     for finding in findings:
-        name = ": ".join(part for part in (finding.area, finding.group, finding.rule) if part)
-        fact = f"{name}: found {finding.message}; expected {finding.expected}\n      -> {finding.fix}"
+        fact = f"{sentence(finding)}\n      -> {finding.fix}"
         blocks.setdefault((WORDS[finding.severity], fact), []).append(finding.where)
     return "\n".join(f"{mark}  {','.join(nodes)}  {fact}" for (mark, fact), nodes in blocks.items())
 
@@ -58,15 +66,13 @@ def grid(nodes: Sequence[str], checks: Sequence[str], findings: Iterable[Finding
         if worst.get((finding.where, finding.rule)) != "FAIL":
             worst[finding.where, finding.rule] = WORDS[finding.severity]
     unread = {node for node in nodes for check in REACH if worst.get((node, check)) == "FAIL"}
-    width = max(map(len, ["", *checks])) + 2
-    lines = ["".join([" " * width, *(f"{node}  " for node in nodes)]).rstrip()]
+    rows = []
     for check in checks:
         usual = {
             n: "" if check in passed.get(n, ()) else "-" if n in unread and check not in REACH else "ok" for n in nodes
         }
-        cells = [worst.get((node, check), usual[node]).ljust(len(node)) + "  " for node in nodes]
-        lines.append("".join([check.ljust(width), *cells]).rstrip())
-    return "\n".join(lines)
+        rows.append((check, *(worst.get((node, check), usual[node]) for node in nodes)))
+    return "\n".join(tables.lines(("", *nodes), rows))
 
 
 def report(nodes: Sequence[str], checks: Sequence[str], findings: list[Finding], passed: Passed | None = None) -> str:

@@ -9,9 +9,11 @@ from functools import lru_cache
 from typing import Any
 
 from sparkloom.base import document
+from sparkloom.base import table as tables
 from sparkloom.base.finding import Finding, errors
 from sparkloom.base.repository import REPO
 from sparkloom.site.checks.report import REACH, read, table
+from sparkloom.site.checks.unreached import unreached
 from sparkloom.site.doctor import drift, groups
 from sparkloom.site.doctor.events import CLUSTER, Event
 from sparkloom.site.doctor.parts import TABLE
@@ -36,7 +38,7 @@ class Report:
     @property
     def verdict(self) -> str:
         if self.good:
-            return f"as planned on {len(self.nodes)} node(s)"
+            return f"as planned on {len(self.nodes)} node(s): {', '.join(AREAS)}; {len(self.findings)} finding(s)"
         return f"{len(errors(self.findings))} thing(s) not as planned"
 
     def cells(self) -> dict[str, dict[str, str]]:
@@ -59,12 +61,13 @@ class Report:
         }
 
     def text(self) -> str:
-        cells = self.cells()
-        width = max((len(node) for node in cells), default=4)
-        head = "  ".join(["node".ljust(width), *(area.ljust(7) for area in AREAS)])
-        lines = ["  ".join([node.ljust(width), *(cells[node][a].ljust(7) for a in AREAS)]) for node in cells]
-        text = [head, *lines, "", *filter(None, [table(self.findings)]), self.verdict]
+        text = [*self.table(), "", *filter(None, [table(self.findings)]), self.verdict]
         return "\n".join(line.rstrip() for line in text)
+
+    def table(self, wide: int = 0) -> list[str]:
+        """Of nodes and areas, for a window of so many columns."""
+        cells = self.cells()
+        return tables.lines(("node", *AREAS), [(node, *cells[node].values()) for node in cells], wide)
 
 
 def _as_dict(finding: Finding) -> dict[str, Any]:
@@ -122,8 +125,7 @@ def _findings(event: Event, nodes: Sequence[str]) -> Iterator[Finding]:
     area, result, group = _area(event), event["result"], event.get("group", "")
     node = event["host"] if event["host"] in nodes else CLUSTER
     if event["outcome"] == "unreachable":
-        advice = "ansible_host and ansible_user in hosts.yml; is it switched on?"
-        yield Finding(node, "connection", _words(event), "a login", advice, area="hosts")
+        yield replace(unreached(node, _words(event)), area="hosts")
     elif result.get("rows"):
         for entry in result["rows"]:
             yield read(entry, where=entry["node"] if entry["node"] in nodes else CLUSTER, area=area, group=group)
@@ -160,7 +162,7 @@ def _mends(event: Event) -> str:
     stems = playbooks().get(event["role"], [])
     fitting = [stem for stem in stems if stem in AREAS[_area(event)]] or stems
     if not fitting:
-        return "what it says; -vvv says more"
+        return "what it says; `ansible-playbook playbooks/doctor.yml -vvv` says more"
     return f"playbooks/{fitting[0]}.yml puts it right (site.yml --tags {fitting[0]})"
 
 
