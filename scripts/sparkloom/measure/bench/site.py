@@ -18,6 +18,7 @@ from sparkloom.base import repository
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.inventory import require_own
 from sparkloom.judge.capacity import speed
 from sparkloom.launch import fabric, groups
 from sparkloom.launch.groups import Placed
@@ -39,6 +40,7 @@ def collect(
     inventory: str, *, profile: str | None, streams: list[int], group: str | None, model: str | None
 ) -> dict[str, Any]:
     cluster = case.cluster(inventory)
+    require_own(cluster.example)
     site = Site(cluster, inventory)
     member = site.member(profile, group, model)
     record = member.record if member else {}
