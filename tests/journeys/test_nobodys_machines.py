@@ -22,7 +22,7 @@ PROFILE = "openai--gpt-oss-120b--2node"
 REFUSED = ("group_vars/all/cluster.yml", "example: true", "sparkloom init")
 ASKING = (
     "status", "status --watch", "status --json", "logs", "usage", "doctor", "doctor --json", "bench", "up", "up -K",
-    "bench --url http://192.168.1.11:30000", "keys list", "keys add anna", "keys revoke anna", "connect openai",
+    "keys list", "keys add anna", "keys revoke anna", "connect openai",
     "fabric discover", "fleet plan --running", f"allreduce {PROFILE}", "image build llama.cpp-b8399",
 )  # fmt: skip
 COMPUTING = (
@@ -73,6 +73,8 @@ def test_a_command_that_asks_machines_refuses_the_example(nowhere: Terminal) -> 
     (nowhere.home / "grid.json").write_text(json.dumps(grid))
     nowhere.type("sparkloom matrix grid.json run", 2).has(*REFUSED)
     assert sent(nowhere) == 0
+    # a server that somebody names is asked, and the site's part of the record says why it is not known
+    nowhere.type(f"sparkloom bench --url http://127.0.0.1:9 -i {EXAMPLE}", 2).has("127.0.0.1:9", "does not answer")
 
 
 def test_what_only_computes_goes_on(nowhere: Terminal) -> None:

@@ -18,7 +18,6 @@ from sparkloom.base import repository
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.inventory import require_own
 from sparkloom.judge.capacity import speed
 from sparkloom.launch import fabric, groups
 from sparkloom.launch.groups import Placed
@@ -40,7 +39,6 @@ def collect(
     inventory: str, *, profile: str | None, streams: list[int], group: str | None, model: str | None
 ) -> dict[str, Any]:
     cluster = case.cluster(inventory)
-    require_own(cluster.example)
     site = Site(cluster, inventory)
     member = site.member(profile, group, model)
     record = member.record if member else {}
@@ -65,7 +63,7 @@ def _endpoint(cluster: Cluster, inventory: str) -> dict[str, str | None] | str:
     try:
         known = reach(cluster, inventory)
     except InputError as error:
-        return unknown(error.problems[0].message)
+        return unknown(str(error.problems[0]))
     return {name: None if value is None else str(value) for name, value in known._asdict().items()}
 
 
