@@ -21,6 +21,7 @@ from sparkloom.inputs import inventory
 from sparkloom.site.cabling import declare, look
 from sparkloom.site.checks import ports
 from testbed.beds.cabling import Bench
+from tests import inventories
 from tests.cli.test_cli import COMMAND, run
 from tests.namespaces import needs_namespaces
 from tests.places import REPO
@@ -33,8 +34,7 @@ THREE_NODES = "nvidia--minimax-m2.5-nvfp4--pp3"
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     """The shipped inventory with four Sparks that are this machine, which has no ports under a made-up sysfs."""
-    folder = tmp_path / "home"
-    shutil.copytree(REPO / "inventories/gb10", folder)
+    folder = inventories.own(tmp_path, "home")
     hosts = yaml.safe_load((folder / "hosts.yml").read_text())
     hosts["all"]["children"]["sparks"]["vars"] = {
         "ansible_connection": "local", "ansible_python_interpreter": sys.executable, "cabling_seconds": 0.1,

@@ -11,6 +11,7 @@ import pytest
 
 from sparkloom.cli import images
 from sparkloom.inputs import image_recipes
+from tests import inventories
 from tests.cli.window import piped
 
 LOOSE = f"""\
@@ -87,7 +88,7 @@ def test_build_runs_the_playbook_and_gives_what_it_kept(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(images, "kept", lambda site: tmp_path)
     monkeypatch.setattr(images.subprocess, "run", run)
-    words = ("build", "llama.cpp-b8399", "-i", "inventories/gb10", "--beside")
+    words = ("build", "llama.cpp-b8399", "-i", str(inventories.own(tmp_path)), "--beside")
     assert data(*words, "--node", "spark3", "--limit", "spark3,spark4") == {"digest": "sha256:1"}
     (command,) = ran
     assert command[-1].endswith("playbooks/image.yml") and command[-3:-1] == ["--limit", "spark3,spark4"]

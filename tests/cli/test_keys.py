@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
 from sparkloom.inputs import client_keys
+from tests import inventories
 from tests.cli.window import piped
-from tests.places import REPO
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(REPO / "inventories" / "gb10", tmp_path / "home"))
+    return inventories.own(tmp_path, "home")
 
 
 def test_from_a_key_to_none(home: Path) -> None:

@@ -37,7 +37,9 @@ def off(home: Path, name: str = "evening") -> Path:
         re.sub(r"ansible_host: spark(\d)\.local", rf"ansible_host: 127.0.0.1\1, ansible_port: {port}", _here(hosts))
     )
     cluster = site / "group_vars/all/cluster.yml"
-    cluster.write_text(_here(cluster).replace("gb10", name, 1).replace("sparkloom-gb10", f"sparkloom-{name}"))
+    own = _here(cluster).replace("example: true", "example: false")
+    own = own.replace("name: gb10", f"name: {name}").replace("sparkloom-gb10", f"sparkloom-{name}")
+    cluster.write_text(own)
     return site
 
 

@@ -98,6 +98,8 @@ def test_a_home_that_may_not_be_written(home: Path) -> None:
     terminal.type("sparkloom render glm-4.7-nvfp4 -o out", 2).has("out", refused)
     terminal.type("sparkloom export openai--gpt-oss-120b --as compose -o c.yml", 2).has("c.yml", refused)
     terminal.type("sparkloom keys add anna --offline -i inventories/evening", 2).has("keys.yml", refused)
+    terminal.type("sparkloom use inventories/evening", 2).has("site.txt", refused, "-i", "XDG_CONFIG_HOME")
+    terminal.type("sparkloom use --none")
     terminal.type("sparkloom status -i inventories/evening", 2).has("kubeconfig")
     terminal.type("sparkloom doctor -i inventories/evening", None)
     terminal.type("sparkloom up -i inventories/evening", None)

@@ -35,6 +35,8 @@ def test_it_works_in_the_folder_where_it_is_called(home: Path, programs: Path) -
     terminal = Terminal(home, path=str(programs))
     terminal.type("sparkloom --version").has("sparkloom 0.")
     terminal.type("sparkloom up", 2).has("which site?")
+    for shell in ("bash", "zsh", "fish"):
+        terminal.type(f"sparkloom completion {shell}", copied=True).has("_SPARKLOOM_COMPLETE")
     terminal.type("sparkloom render glm-4.7-nvfp4 -o out").has("wrote out/")
     terminal.type("sparkloom fleet plan", 0)
     terminal.type("python -m sparkloom.cli plan glm-4.7-nvfp4 | head -1", copied=True).has("should start")

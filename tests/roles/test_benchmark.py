@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import inventories
 from tests.measure.bench.conftest import REPO, Paced, serving
 
 
@@ -21,9 +22,10 @@ def paced():  # type: ignore[no-untyped-def]
 def play(server: Paced, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     given = {"benchmark_url": server.url, "benchmark_folder": str(folder), "benchmark_concurrency": [1, 2],
              "benchmark_max_tokens": 60}  # fmt: skip
+    site = inventories.own(folder.parent, f"{folder.name}-site")
     env = {**os.environ, "PATH": f"{REPO}/.venv/bin:{os.environ['PATH']}", "ANSIBLE_NOCOLOR": "1"}
     return subprocess.run(
-        ["ansible-playbook", "-i", "inventories/gb10", "playbooks/benchmark.yml", "-e", json.dumps(given), *words],
+        ["ansible-playbook", "-i", str(site), "playbooks/benchmark.yml", "-e", json.dumps(given), *words],
         cwd=REPO, env=env, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
 

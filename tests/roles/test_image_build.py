@@ -17,6 +17,7 @@ from sparkloom.inputs import lock_file
 from sparkloom.onnode.images.runtime import Runtime
 from sparkloom.render.k3s import paths
 from sparkloom.site.store import remote
+from tests import inventories
 from tests.onnode.images import buildx
 from tests.onnode.images.test_build import NAME, tiny
 from tests.onnode.images.test_images import REAL, Place, place
@@ -34,7 +35,7 @@ ALONE = pytest.mark.skipif(
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Path]:
     """The shipped inventory, a recipe out of nothing, and this machine as it was afterwards."""
-    shutil.copytree(REPO / "inventories/gb10", tmp_path / "site")
+    inventories.own(tmp_path, "site")
     machine = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
     told = tiny(tmp_path, machine).recipe.model_dump(mode="json", exclude_none=True)
     (tmp_path / "tiny.yml").write_text(yaml.safe_dump(told))

@@ -40,6 +40,7 @@ def play(folder: Path) -> str:
     given = {
         "ansible_connection": "local",
         "ansible_become": False,
+        "example": False,
         "k3s_artifacts": str(folder),
         "profile": PROFILE,
         "multus_image": f"ghcr.io/org/multus:v4@{MULTUS.digest}",

@@ -28,6 +28,7 @@ import yaml
 from sparkloom.base.visible import but_colours, visible
 from sparkloom.measure.matrix import report
 from sparkloom.onnode.rank import status_log
+from tests import inventories
 from tests.measure.matrix.test_matrix import SPEC, cells_of, put
 from tests.onnode.rank.ranks import Ranks
 from tests.places import REPO
@@ -186,8 +187,7 @@ def test_status_of_hostile_pods(tmp_path: Path) -> None:
             "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
         }  # fmt: skip
         (tmp_path / "kubeconfig").write_text(yaml.safe_dump(access))
-        site = tmp_path / "site"
-        subprocess.run(["cp", "-r", str(REPO / "inventories" / "gb10"), str(site)], check=True)
+        site = inventories.own(tmp_path, "site")
         told = site / "group_vars" / "all" / "cluster.yml"
         data = yaml.safe_load(told.read_text())
         data["cluster"]["kubernetes"] = {"provider": "existing", "kubeconfig": str(tmp_path / "kubeconfig")}

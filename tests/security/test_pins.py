@@ -8,7 +8,6 @@ images' was red there (no lock, no rule, no refusal to assert on).
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from sparkloom.render.k3s import config
 from sparkloom.render.k3s import options as k3s_options
 from sparkloom.site import images as images_
 from sparkloom.site.store.locking import Lock
+from tests import inventories
 from tests.places import REPO
 
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
@@ -39,9 +39,7 @@ ENTRY = lock_file.Model(ID, A, "2026-11-22T20:00:00+00:00", "spark1")
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     """The shipped inventory, its lock in it."""
-    folder = tmp_path / "home"
-    shutil.copytree(REPO / "inventories" / "gb10", folder)
-    return folder
+    return inventories.own(tmp_path, "home")
 
 
 def lock(folder: Path, accept: str = "") -> Lock:

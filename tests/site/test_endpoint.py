@@ -19,6 +19,7 @@ from sparkloom.inputs import inventory
 from sparkloom.onnode import smoke
 from sparkloom.render import certificates
 from sparkloom.site import endpoint
+from tests import inventories
 from tests.places import REPO
 
 KEY = "sk-the-right-key-0123456789"
@@ -185,7 +186,8 @@ def test_who_gets_no_address_is_told_what_to_look_at() -> None:
         endpoint.opened(Balanced([]), 0)  # type: ignore[arg-type]
 
 
-def test_a_site_with_addresses_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_site_with_addresses_asks_nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(endpoint.client, "of", lambda _: pytest.fail("asked a cluster"))
-    known = endpoint.reach(inventory.load(), "inventories/gb10")
+    site = inventories.own(tmp_path)
+    known = endpoint.reach(inventory.load(site), site)
     assert known.url.startswith("https://")

@@ -55,6 +55,7 @@ def test_it_writes_an_inventory_of_what_the_machines_said(ssh: Path, tmp_path: P
     assert done.code == 0 and "2 Spark(s), serving nvidia--minimax-m2.5-nvfp4--2node" in done.text, done.errors
     assert "links on enp1s0f0np0, enP2p1s0f0np0" in done.errors
     written = inventory.load(tmp_path / "inventories/my-rack")
+    assert not written.example  # as what it was written from is
     assert [(n.name, n.management_address, n.fabric_index) for n in written.nodes] == [
         ("spark-a", "10.1.0.11", 1), ("spark-b", "10.1.0.12", 2),
     ]  # fmt: skip

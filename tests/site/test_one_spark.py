@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from sparkloom import case
 from sparkloom.inputs import inventory
 from sparkloom.site import nodefiles
 from sparkloom.site.checks import host
+from tests import inventories
 from tests.places import REPO
 from tests.site.checks.test_preflight import Expected, at, machine
 
@@ -24,8 +24,7 @@ SOLO = "nvidia--nemotron-3-super-120b-a12b-nvfp4--vllm-1node"
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     """inventories/gb10 with the other Sparks struck out, reached without a connection."""
-    folder = tmp_path / "solo"
-    shutil.copytree(REPO / "inventories/gb10", folder)
+    folder = inventories.own(tmp_path, "solo")
     hosts = {
         "all": {
             "children": {

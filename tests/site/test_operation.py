@@ -77,7 +77,8 @@ def run(folder: Path, api: Server, last: dict[str, Any], **more: str) -> subproc
         {"clusters": [place], "users": [user], "contexts": [context], "current-context": "x"}))  # fmt: skip
     cluster = yaml.safe_load((REPO / "inventories/gb10/group_vars/all/cluster.yml").read_text())["cluster"]
     cluster["kubernetes"] = {**cluster["kubernetes"], "kubeconfig": str(folder / "kubeconfig")}
-    settings = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "cluster": cluster, **more}
+    settings = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "cluster": cluster,
+                "example": False, **more}  # fmt: skip
     plays = [
         {"name": "Begin", "hosts": "sparks", "vars": settings, "roles": ["operation"]},
         {"name": "Work", "hosts": "sparks", "vars": settings, "tasks": [last]},

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import yaml
 
+from tests import inventories
 from tests.places import REPO
 
 NAME = "beside"
@@ -26,8 +27,7 @@ HOSTS = {
 
 
 def test_a_box_is_read_and_judged_with_the_sparks(tmp_path: Path) -> None:
-    site = tmp_path / "site"
-    shutil.copytree(REPO / "inventories/gb10", site)
+    site = inventories.own(tmp_path, "site")
     (site / "hosts.yml").write_text(yaml.safe_dump(HOSTS))
     cluster = site / "group_vars/all/cluster.yml"
     cluster.write_text(cluster.read_text().replace("name: gb10", f"name: {NAME}"))

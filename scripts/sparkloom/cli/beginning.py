@@ -13,6 +13,8 @@ import typer
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import WORK
 from sparkloom.cli import names, show
+from sparkloom.cli.options import Json
+from sparkloom.inputs import inventory, remembered
 from sparkloom.judge import profile_status
 from sparkloom.site import new_site, sparks
 
@@ -41,6 +43,26 @@ def init(
     shown = Path(os.path.relpath(folder))
     show.words(f"wrote {shown}: {len(cluster.nodes)} Spark(s), serving {served}\nnext:\n")
     show.say(f"  sparkloom plan {served} -i {shown}\n  sparkloom up -i {shown} -K\n")  # to be copied: never broken
+
+
+def use(
+    site: Annotated[
+        str | None, typer.Argument(help="its folder, or a name in inventories/ (default: show it)", show_default=False)
+    ] = None,
+    none: Annotated[bool, typer.Option("--none", help="forget it")] = False,
+    json: Json = False,
+) -> None:
+    if site and none:
+        raise typer.BadParameter(f"--none forgets, {site} is to be remembered: write one of them")
+    if site:
+        folder = inventory.folder_of(site if Path(site).exists() else WORK / "inventories" / site)
+        inventory.load(folder)
+        remembered.keep(folder)
+    elif none:
+        remembered.keep(None)
+    kept = None if none else remembered.site()
+    told = f"{kept} is meant where no -i is given" if kept else "no site is remembered; `sparkloom use SITE` does it"
+    show.out({"site": kept and str(kept)}, json, lambda _: told)
 
 
 def _answer(option: str, question: str, proposed: str) -> str:

@@ -19,7 +19,7 @@ from sparkloom.cli.options import AskBecomePass, Inventory, Json
 from sparkloom.inputs import image_recipes
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.image_recipes import LoadedRecipe
-from sparkloom.inputs.inventory import DEFAULT_INVENTORY
+from sparkloom.inputs.inventory import DEFAULT_INVENTORY, require_own
 from sparkloom.render import image_context
 from sparkloom.site import image_build, play
 
@@ -95,6 +95,7 @@ def build(
         raise Refused(found)
     show_findings.forced(found)
     cluster = case.cluster(site)
+    require_own(cluster.example)
     chosen = {
         "recipe": str(Path(name).resolve()) if name and "/" in name else loaded.name,
         "node": node,

@@ -109,7 +109,7 @@ def _bring(where: Path | None, file: Path, offline: bool) -> Brought:
 
 def _file(where: Path | None) -> Path:
     where = named_site(where, "whose keys?")
-    inventory.load(where)
+    inventory.require_own(inventory.load(where).example)
     return client_keys.place(inventory.folder_of(where))
 
 

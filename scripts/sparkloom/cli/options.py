@@ -10,6 +10,7 @@ import typer
 from sparkloom.base import amount
 from sparkloom.base.errors import InputError
 from sparkloom.cli import names
+from sparkloom.inputs import remembered
 
 
 def _exact(given: Any) -> Any:
@@ -21,13 +22,25 @@ def _profile(help: str) -> Any:
     return typer.Argument(help=help, show_default=False, callback=_exact, autocompletion=names.begun)
 
 
+def _site(ctx: typer.Context, named: Path | None) -> Path | None:
+    """Remembered where it is not named; a shell that completes a line asks for neither."""
+    return named if ctx.resilient_parsing else remembered.meant(named)
+
+
 ONE = "name from model_profiles/, a part of one, a model's id, or a path to a file"
 Profile = Annotated[str, _profile(ONE)]
 AnyProfile = Annotated[str, typer.Argument(help=ONE, show_default=False, autocompletion=names.begun)]
 OneProfile = Annotated[str | None, _profile(ONE)]
 Profiles = Annotated[list[str] | None, _profile("names, parts of names or paths (default: every shipped profile)")]
 Inventory = Annotated[
-    Path | None, typer.Option("--inventory", "-i", help="inventory folder (default: inventories/gb10)")
+    Path | None,
+    typer.Option(
+        "--inventory",
+        "-i",
+        callback=_site,
+        is_eager=True,  # said before anything else is
+        help="inventory folder (default: what `sparkloom use` remembers, else inventories/gb10)",
+    ),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="also the rules' names, and where they are known from")]
 Json = Annotated[bool, typer.Option("--json", help="machine-readable output")]
@@ -58,6 +71,6 @@ Context = Annotated[
 def named_site(inventory: Path | None, question: str) -> Path:
     """The inventory that is named; the shipped example is nobody's site."""
     if inventory is None:
-        message = f"{question} -i names its inventory, and inventories/gb10 is the one to copy"
+        message = f"{question} -i names its inventory, `sparkloom use` remembers it, `sparkloom init` writes one"
         raise InputError.single("--inventory", message, rule="no-site")
     return inventory

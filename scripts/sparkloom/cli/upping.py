@@ -18,6 +18,7 @@ from sparkloom.base import repository
 from sparkloom.base.errors import InputError
 from sparkloom.cli import names, show
 from sparkloom.cli.options import AskBecomePass, Inventory, named_site
+from sparkloom.inputs.inventory import require_own
 from sparkloom.onnode.now.groups import well
 from sparkloom.site import play, status
 from sparkloom.site import up as runs
@@ -53,6 +54,7 @@ def up(
 ) -> None:
     site = inventory or _only_site()
     cluster = case.cluster(site)
+    require_own(cluster.example)
     extra: list[str] = []
     given = (("--limit", limit), ("--tags", tags), ("-e", profile and f"profile={names.exact(profile)}"))
     extra += [word for option, value in given if value for word in (option, value)]

@@ -210,6 +210,7 @@ class Cluster(Strict):
     nodes: Annotated[list[Node], Field(min_length=1, max_length=64)]
     servers: list[Server] = Field(default=[], description="the group k3s_servers of the inventory")
     several: bool = Field(default=False, description="the inventory has a list, `serve:`; read, never written")
+    example: str = Field(default="", description="the file that marks the inventory as an example; likewise")
     fabric: Fabric
     images: dict[str, str] = Field(default={}, description="image -> digest, of the site's lock file")
     models: dict[str, str] = Field(default={}, description="model -> commit, of the site's lock file")

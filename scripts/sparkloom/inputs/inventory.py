@@ -43,6 +43,16 @@ def load(folder: str | Path | None = None) -> Cluster:
     return _validated(_gather(path))
 
 
+def require_own(example: str) -> None:
+    """Asked before anything connects: an example's addresses are a stranger's. `example`: the file that marks it."""
+    if example:
+        message = (
+            "`example: true`: nothing connects to these addresses; `sparkloom init NAME` writes a site of yours "
+            "(-i names it), and a copy of yours goes without that line"
+        )
+        raise InputError.single(example, message, rule="example")
+
+
 def from_vars(variables: Mapping[str, Any]) -> Cluster:
     """Cluster from `{cluster: {...}, fabric: {...}, nodes: [{name, ...}]}` as an action plugin passes it.
 
@@ -86,6 +96,8 @@ def _gather(folder: Path) -> Document:
         _graft(merged, read, (part,), target)
         merged.data |= {part: read.data[part]} if target else read.data[part]
         listed |= read.data.get("serve") is not None
+        if read.data.get("example"):
+            merged.data["example"] = read.file
     merged.data["nodes"] = _hosts(hosts, merged)
     merged.data["servers"] = _servers(hosts)
     merged.data["several"] = listed

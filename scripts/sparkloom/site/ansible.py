@@ -59,6 +59,11 @@ def inventory(task_vars: Mapping[str, Any]) -> dict[str, Any]:
     return dict(plain({**given, "servers": [ours(host) for host in servers], **listed, **locked(task_vars)}))
 
 
+def example(task_vars: Mapping[str, Any]) -> str:
+    """The file that marks the inventory as an example, where it is one."""
+    return f"{task_vars['inventory_dir']}/group_vars/all/cluster.yml" if task_vars.get("example") else ""
+
+
 def listed(task_vars: Mapping[str, Any]) -> dict[str, Any] | None:
     """The inventory with its list of what is served, as `case.fleet` takes it; None where a site has one profile.
 

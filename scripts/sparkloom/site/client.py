@@ -15,6 +15,7 @@ from typing import Any
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import place
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.inventory import require_own
 from sparkloom.onnode.now import seen
 from sparkloom.onnode.now.pods import ready as is_ready
 from sparkloom.render.manifests.names import ENGINES, PART_OF
@@ -46,6 +47,7 @@ def asked(question: Callable[[], Any], cluster: Cluster) -> Any:
 
 
 def of(cluster: Cluster) -> Client:
+    require_own(cluster.example)
     return Client.at(kubeconfig(cluster), cluster.namespace)
 
 

@@ -18,7 +18,7 @@ from sparkloom.base import document
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import place
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.inventory import folder_of
+from sparkloom.inputs.inventory import folder_of, require_own
 from sparkloom.onnode import smoke
 from sparkloom.render import keys
 from sparkloom.render.manifests import gateway
@@ -45,6 +45,7 @@ class Reach(NamedTuple):
 
 def reach(cluster: Cluster, inventory: str | Path | None = None) -> Reach:
     """Every Spark answers, and the first one is as good as any; without addresses of machines, the cluster's own."""
+    require_own(cluster.example)
     told = _told(inventory)
     folder = place(told.get("gateway_folder") or f"~/.config/sparkloom/{cluster.name}")
     key = place(told.get("gateway_key_file") or f"{folder}/api-key")

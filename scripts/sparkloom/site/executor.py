@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from sparkloom.base.errors import InputError
+from sparkloom.inputs.inventory import require_own
 from sparkloom.render import pack
-from sparkloom.site.ansible import Context, Data, guarded, plain
+from sparkloom.site.ansible import Context, Data, example, guarded, plain
 from sparkloom.site.store.remote import IN_MEMORY
 
 SCALARS = {str: "str", int: "int", float: "float", bool: "bool", Path: "path"}
@@ -30,7 +31,12 @@ def run(action: Any, task_vars: Data) -> Data:
     """The task's result; a wrong argument and a connection that fails are Ansible's to tell."""
     args = plain(action._task.args)
     context = Context(action, task_vars, dry=bool(action._task.check_mode))
-    return guarded(lambda: perform(context, str(args.pop("do", "")), args))
+
+    def work() -> Data:
+        require_own(example(task_vars))
+        return perform(context, str(args.pop("do", "")), args)
+
+    return guarded(work)
 
 
 def perform(context: Context, do: str, args: Data) -> Data:

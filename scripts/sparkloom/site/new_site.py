@@ -67,7 +67,8 @@ def hosts(found: Sequence[Spark], user: str) -> str:
 
 
 def _cluster(text: str, name: str, found: Sequence[Spark], profile: str) -> str:
-    """The example's file with its comments, and four values of this site."""
+    """The example's file with its comments and four values of this site, no example any more."""
+    text = re.sub(r"^example: .*\n", "", text, flags=re.MULTILINE)
     for key, value in {
         "profile": profile,
         "  name": name,

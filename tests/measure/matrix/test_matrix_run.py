@@ -8,7 +8,6 @@ import os
 import random
 import re
 import shlex
-import shutil
 import signal
 import socket
 import subprocess
@@ -25,6 +24,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile
 from sparkloom.measure.matrix import cell, run, verdict
 from sparkloom.measure.matrix import spec as specs
+from tests import inventories
 from tests.places import REPO
 
 COMMAND = str(Path(sys.executable).with_name("sparkloom"))
@@ -193,7 +193,7 @@ def test_a_cell_is_a_profile_that_people_can_serve(tmp_path: Path, monkeypatch: 
 
 def test_a_site_that_cannot_serve_ends_the_run_and_is_no_cell_s_status(tmp_path: Path) -> None:
     """The real playbook, on machines that do not exist."""
-    shutil.copytree(REPO / "inventories" / "gb10", tmp_path / "nowhere")
+    inventories.own(tmp_path, "nowhere")
     hosts = tmp_path / "nowhere" / "hosts.yml"
     hosts.write_text(re.sub(r"spark(\d)\.local", r"spark\1.invalid", hosts.read_text()))
     spec = tmp_path / "small.yml"
@@ -285,9 +285,8 @@ def test_a_playbook_knows_the_cells_by_name(tmp_path: Path) -> None:
     words = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", "inventories/gb10", str(play)]
     env = {**os.environ, "ANSIBLE_NOCOLOR": "1", "SPARKLOOM_PROFILES": str(tmp_path / "profiles"),
            "ANSIBLE_ACTION_PLUGINS": str(REPO / "plugins" / "action")}  # fmt: skip
-    done = subprocess.run(
-        [*words, "-e", f"profile={name}"], cwd=REPO, env=env, capture_output=True, text=True, check=False
-    )
+    words += ["-e", json.dumps({"profile": name, "example": False})]
+    done = subprocess.run(words, cwd=REPO, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and name in done.stdout, done.stdout + done.stderr
 
 

@@ -32,7 +32,7 @@ def heard(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]
     """What is heard of this machine as spark1: it has neither rails nor a cluster. And what Ansible printed."""
     folder = tmp_path_factory.mktemp("asked")
     given = {"ansible_connection": "local", "ansible_become": False, "profile": PROFILE, "fabric": OUTER,
-             "ansible_python_interpreter": sys.executable, "roce_fabric_sysfs_root": str(folder),
+             "example": False, "ansible_python_interpreter": sys.executable, "roce_fabric_sysfs_root": str(folder),
              "doctor_roles": ["roce_fabric", "multus", "model_serving"]}  # fmt: skip
     target = folder / "heard.json"
     env = {**os.environ, "HOME": str(folder), "SPARKLOOM_DOCTOR_JSON": str(target), "ANSIBLE_NOCOLOR": "1"}

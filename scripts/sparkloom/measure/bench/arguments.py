@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from sparkloom.base.errors import InputError
+from sparkloom.inputs import remembered
 from sparkloom.measure.bench import settings
 from sparkloom.measure.bench.exchange import Limits
 from sparkloom.measure.bench.settings import Settings
@@ -49,6 +50,8 @@ class _Parser(argparse.ArgumentParser):
 def parse(words: Sequence[str]) -> tuple[Settings, argparse.Namespace]:
     """What is measured, and all options as they were given; InputError names the option, `--help` ends the program."""
     read = _parser().parse_args(list(words))
+    if not read.url:  # another server is not the remembered site's
+        read.inventory = remembered.meant(read.inventory)
     if read.group and not read.inventory:
         raise InputError.single("--group", "of which site? -i names it", rule="option")
     if not read.url and not read.inventory:
@@ -159,7 +162,7 @@ def _how(add: argparse._ArgumentGroup) -> None:
 
 def _where(add: argparse._ArgumentGroup) -> None:
     option = add.add_argument
-    option("-i", "--inventory", type=Path, metavar="DIR", help="the site that serves; records what runs there")
+    option("-i", "--inventory", type=Path, metavar="DIR", help="site that serves (default: `sparkloom use`)")
     option("--profile", metavar="NAME", help="with -i, if several are served")
     group = "with -i: the group to measure"
     option("--group", metavar="NAME", help=group)

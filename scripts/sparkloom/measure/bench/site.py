@@ -63,7 +63,7 @@ def _endpoint(cluster: Cluster, inventory: str) -> dict[str, str | None] | str:
     try:
         known = reach(cluster, inventory)
     except InputError as error:
-        return unknown(error.problems[0].message)
+        return unknown(str(error.problems[0]))
     return {name: None if value is None else str(value) for name, value in known._asdict().items()}
 
 

@@ -16,6 +16,7 @@ from sparkloom.base import files, repository
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import answers
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.inputs.inventory import require_own
 from sparkloom.site import play
 from sparkloom.site.cabling import declare, shape
 from sparkloom.site.cabling.wires import Facts
@@ -103,6 +104,7 @@ def discover(
 ) -> tuple[shape.Found, dict[str, Any]]:
     """What was found, and what became of fabric.yml: its path, and whether it was changed."""
     cluster = case.cluster(inventory)
+    require_own(cluster.example)
     facts = ask(cluster, inventory, extra, say)
     found = judge(cluster, facts)
     path = declare.path_of(inventory)

@@ -14,7 +14,7 @@ from typing import IO
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import REPO, WORK
-from sparkloom.inputs.inventory import DEFAULT_INVENTORY
+from sparkloom.inputs.inventory import DEFAULT_INVENTORY, require_own
 from sparkloom.site import play
 from sparkloom.site.doctor.verdict import Report, report
 
@@ -25,7 +25,9 @@ KEPT_LINES = 8
 
 def run(inventory: Path | None, extra: Iterable[str], say: Callable[[str], object]) -> Report:
     """The report; InputError when Ansible could not even begin."""
-    nodes = [node.name for node in case.cluster(inventory).nodes]
+    cluster = case.cluster(inventory)
+    require_own(cluster.example)
+    nodes = [node.name for node in cluster.nodes]
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "events.json"
         tail = _play(inventory or DEFAULT_INVENTORY, list(extra), target, say)
