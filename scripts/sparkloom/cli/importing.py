@@ -20,7 +20,7 @@ def import_(
     file: Annotated[
         str,
         typer.Argument(
-            help="a sparkrun or spark-vllm-docker recipe, a compose file, a cell of SGLang's cookbook, a script or a "
+            help="a sparkrun recipe (version 1 or 2), a compose file, a cell of SGLang's cookbook, a script or a "
             "command line; - is standard input",
             show_default=False,
         ),
