@@ -99,12 +99,12 @@ def test_a_gguf_profile_takes_its_parts_and_nothing_else() -> None:
 
 def test_what_is_wrong_is_told_with_node_and_file_and_what_is_right_in_one_line() -> None:
     states = {node: answer(node != NODES[1]) for node in NODES}
-    told = downloads.told(NODES, states, chain(states))
+    told = downloads.announcement(NODES, states, chain(states))
     assert f"{NODES[1]}: model-1.safetensors: missing" in told
     assert f"what it has -> {NODES[0]} -> {NODES[1]}" in told
     fine = {node: answer(True) for node in NODES}
-    assert "\n" not in downloads.told(NODES, fine, {})
-    assert "352.0 GB" in downloads.told(NODES, fine, {})
+    assert "\n" not in downloads.announcement(NODES, fine, {})
+    assert "352.0 GB" in downloads.announcement(NODES, fine, {})
 
 
 def test_the_program_runs_from_its_archive_and_refuses_in_words(tmp_path: Path) -> None:

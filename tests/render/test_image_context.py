@@ -85,7 +85,7 @@ def test_a_file_beside_the_recipe_is_judged_by_its_sha256(tmp_path: Path) -> Non
 def test_our_patches_travel_with_the_program_that_applies_them() -> None:
     loaded = changed(image_recipes.load(LLAMA), patches=["nvfp4-ep"])
     context = image_context.context(loaded)
-    assert json.loads(context["patches.json"]) == patches.told(["nvfp4-ep"]) and context["apply.pyz"]
+    assert json.loads(context["patches.json"]) == patches.as_data(["nvfp4-ep"]) and context["apply.pyz"]
     assert 'sparkloom.patches="nvfp4-ep"' in context["Dockerfile"].decode()
     with pytest.raises(InputError, match="no patch 'nvfp4'"):
         image_context.context(changed(loaded, patches=["nvfp4"]))

@@ -35,14 +35,14 @@ def answers(**tags: str) -> dict[str, dict[str, Any]]:
 def test_an_image_that_no_node_has_is_built_and_one_that_all_have_is_not() -> None:
     assert image_build.decide(LOADED, answers(spark1="", spark2=""), "", again=False).build
     done = image_build.decide(LOADED, answers(spark1=A, spark2=A), "", again=False)
-    assert (done.build, done.digest, done.pulls) == (False, A, {}) and "nothing to build" in done.told
+    assert (done.build, done.digest, done.pulls) == (False, A, {}) and "nothing to build" in done.note
     assert image_build.decide(LOADED, answers(spark1=A, spark2=A), "", again=True).build
 
 
 def test_a_node_that_came_later_has_the_build_of_the_others() -> None:
     done = image_build.decide(LOADED, answers(spark1="", spark2=A), "", again=False)
     assert not done.build and done.pulls == {"spark1": f"{HOST}/llama.cpp@{A}"}
-    assert "from there by K3s' registry" in done.told and "management network" in done.told
+    assert "from there by K3s' registry" in done.note and "management network" in done.note
 
 
 def test_of_two_builds_the_locked_one_holds() -> None:
@@ -53,7 +53,7 @@ def test_of_two_builds_the_locked_one_holds() -> None:
 
 def test_an_image_of_an_earlier_recipe_is_built_anew() -> None:
     done = image_build.decide(LOADED, {"spark1": told(A, "0" * 64), "spark2": told()}, A, again=False)
-    assert done.build and "spark1: one of an earlier recipe" in done.told
+    assert done.build and "spark1: one of an earlier recipe" in done.note
 
 
 def test_all_nodes_must_end_with_one_digest() -> None:

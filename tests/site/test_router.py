@@ -217,10 +217,10 @@ def test_a_router_that_began_anew_takes_nothing_away() -> None:
     reached: Any = Reached(files(), page=PAGE)
     usage.note(reached, MONDAY)
     reached.container, reached.page = "containerd://2", PAGE.replace(" 7", " 9")
-    rows = {(row["person"], row["model"]): row for row in usage.told(usage.of_the_router(reached, MONDAY))}
+    rows = {(row["person"], row["model"]): row for row in usage.by_person(usage.of_the_router(reached, MONDAY))}
     assert rows["alice", "alpha"]["requests"] == 16 and rows["alice", "alpha"]["prompt_tokens"] == 180
     reached.page = PAGE.replace(" 7", " 1")  # in the same container: its script was read anew
-    rows = {(row["person"], row["model"]): row for row in usage.told(usage.of_the_router(reached, MONDAY))}
+    rows = {(row["person"], row["model"]): row for row in usage.by_person(usage.of_the_router(reached, MONDAY))}
     assert rows["alice", "alpha"]["requests"] == 17
 
 

@@ -133,7 +133,7 @@ def test_an_image_that_does_not_come_is_named_with_its_node() -> None:
 def test_the_cause_of_an_epoch_that_is_over_says_so() -> None:
     """On the old code it was told as today's while the group met again."""
     told = {"phase": "peers", "cause": "the engine ended with status 1", "cause_phase": "failed", "cause_epoch": 4}
-    look = Look(pods=[pod(0, phase="Running")], told={"x-rank0-0": told})
+    look = Look(pods=[pod(0, phase="Running")], reports={"x-rank0-0": told})
     (seen,) = ranks(look)
     assert seen["cause"] == "epoch 4 ended: the engine ended with status 1"
     told |= {"cause": "stays down: failed 6 times", "cause_phase": "down"}

@@ -224,7 +224,7 @@ class World:
     def refusals(self, seconds: float) -> Sequence[str]:
         return []
 
-    def told(self, pod: str) -> dict[str, Any] | None:
+    def report(self, pod: str) -> dict[str, Any] | None:
         return dict(self.log.status)
 
     def delete_pod(self, name: str) -> None:

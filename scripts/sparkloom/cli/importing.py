@@ -21,7 +21,7 @@ def import_(
     file: Annotated[
         str,
         typer.Argument(
-            help="a recipe of sparkrun or of eugr's, a compose file, a cell of SGLang's cookbook, a start.sh or a "
+            help="a sparkrun recipe (version 1 or 2), a compose file, a cell of SGLang's cookbook, a script or a "
             "command line; - is standard input",
             show_default=False,
         ),

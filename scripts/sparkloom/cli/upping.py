@@ -19,7 +19,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.cli import names, show
 from sparkloom.cli.options import AskBecomePass, Inventory, named_site
 from sparkloom.inputs.inventory import require_own
-from sparkloom.onnode.now.groups import well
+from sparkloom.onnode.now.groups import healthy
 from sparkloom.site import play, status
 from sparkloom.site import up as runs
 from sparkloom.site.ending import Outcome, changes_of
@@ -184,7 +184,7 @@ def _served(site: Path, terminal: Console) -> None:
         now = status.status(site)
         show.paragraph(terminal, status.text(now))
         groups = now["groups"]
-        up = [one for one in groups if one["serving"]] or [one for one in groups if well(one)]
+        up = [one for one in groups if one["serving"]] or [one for one in groups if healthy(one)]
         if now["serving"] or len(up) > 1:
             model = str(up[0]["alias"] or up[0]["name"]) if up else ""
             # the terminal breaks the line, not we: it is there to be copied

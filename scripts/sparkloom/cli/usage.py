@@ -44,7 +44,7 @@ def usage(
         "since": first.isoformat(),
         "source": prometheus or "router",
         "note": "" if prometheus else NOTED,
-        "rows": used.told(rows),
+        "rows": used.by_person(rows),
     }
     show.out(data, json, _table)
 

@@ -44,14 +44,14 @@ def _absolute(text: str) -> str:
     return text
 
 
-def _beside(text: str) -> str:
+def _file_name(text: str) -> str:
     if text.startswith(("/", "~", ".")) or ".." in text.split("/") or not text.strip() or " " in text:
         raise ValueError(f"'{text}' is no file beside the recipe; write its name")
     return text
 
 
 Inside = Annotated[str, AfterValidator(_absolute)]
-Beside = Annotated[str, AfterValidator(_beside)]
+Beside = Annotated[str, AfterValidator(_file_name)]
 
 
 class Base(Strict):

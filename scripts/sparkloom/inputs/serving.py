@@ -187,7 +187,7 @@ def of_document(source: Document, cluster: Cluster) -> Serving:
         serving = Serving(_single(source), source, listed=False)
     else:
         serving = Serving(_listed(source), source, listed=True)
-    problems = [*_beside(serving), *_twice(serving), *_pins(serving, cluster), *_turns(serving), *_missing(serving)]
+    problems = [*_profile(serving), *_twice(serving), *_pins(serving, cluster), *_turns(serving), *_missing(serving)]
     if problems:
         raise InputError(problems)
     return serving
@@ -216,7 +216,7 @@ def _listed(source: Document) -> tuple[Wanted, ...]:
     )
 
 
-def _beside(serving: Serving) -> Iterator[Problem]:
+def _profile(serving: Serving) -> Iterator[Problem]:
     """`profile:` beside `serve:` is what the playbooks serve until they take the list; it must be in it."""
     named = serving.document.data.get("profile")
     if not serving.listed or named is None:

@@ -104,7 +104,7 @@ def _judged_by_another(launch: LaunchSketch, catalog: Catalog) -> Iterator[Findi
     if catalog.asked.note:
         overridden = launch.release != launch.profile.profile.engine.release
         where = f"--engine-version {launch.release}" if overridden else launch.profile.where("engine", "release")
-        fix = "name a release that has a catalog, or add one: docs/engines.md"
+        fix = "name a release that has a catalog, or add one: docs/write-a-rule.md"
         rule, note, sources = "release-without-catalog", catalog.asked.note, (catalog.source,)
         yield Finding(where, rule, note, expected="", fix=fix, severity="warning", evidence=sources)
 

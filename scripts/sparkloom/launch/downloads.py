@@ -164,7 +164,7 @@ def token() -> str:
     return get_token() or ""
 
 
-def told(
+def announcement(
     order: Sequence[str], checks: Mapping[str, Sequence[Mapping[str, Any]]], specs: Mapping[str, Mapping[str, Any]]
 ) -> str:
     """What a person reads before anything moves."""

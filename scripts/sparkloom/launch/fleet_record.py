@@ -41,10 +41,10 @@ def read(file: Path, *, must: bool = False) -> dict[str, Running]:
 def write(file: Path, groups: Iterable[Running]) -> None:
     """What runs now, whole or not at all."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    files.write(file, json.dumps({"groups": [_told(one) for one in groups]}, indent=1) + "\n")
+    files.write(file, json.dumps({"groups": [_entry(one) for one in groups]}, indent=1) + "\n")
 
 
-def _told(one: Running) -> dict[str, Any]:
+def _entry(one: Running) -> dict[str, Any]:
     kept = {key: getattr(one, key) for key in ("name", "profile", "nodes", "vf", "fraction")}
     return kept | {"secrets": {"engine_key": one.engine_key}}
 

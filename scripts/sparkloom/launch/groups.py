@@ -41,7 +41,7 @@ class Placed:
     idle_minutes: int | None = None
     turns: str = ""
     only: bool = False  # it has the names of a site with one profile
-    told: Mapping[str, FlagValue] = field(default_factory=dict)  # flags for a share of the memory, an alias
+    flags: Mapping[str, FlagValue] = field(default_factory=dict)  # flags for a share of the memory, an alias
     where: str = ""  # its line in the list; empty where the site has none
     overrides: tuple[str, ...] = ()  # by which the profile is cut over other Sparks than it says
     state: str = field(default="", compare=False)  # in a plan: new, stays, moves, changes, or what its start asks for
@@ -97,8 +97,8 @@ class Placed:
     def over(self, settings: Sequence[Setting]) -> list[Setting]:
         """What the profile says, less what the list decides."""
         why = "serve: its share of Sparks that others may use too (fraction), or what clients ask for (alias)"
-        told = [Setting(name, value, Origin("fleet", self.where, why)) for name, value in self.told.items()]
-        return [setting for setting in settings if setting.name not in self.told] + told
+        told = [Setting(name, value, Origin("fleet", self.where, why)) for name, value in self.flags.items()]
+        return [setting for setting in settings if setting.name not in self.flags] + told
 
     def as_dict(self, cluster: Cluster) -> dict[str, Any]:
         """As `sparkloom fleet plan --json` tells it."""

@@ -74,10 +74,10 @@ class LaunchSketch:
 
         model = self.profile.profile.model
         family, packing = families.family(model.id), known_models.split(model.id)[1]
-        told = self._told(platform)
+        told = self._common(platform)
         return LaunchView(**told, architecture=family.architecture, packing=packing, facts=family.facts)
 
-    def _told(self, platform: Platform) -> dict[str, Any]:
+    def _common(self, platform: Platform) -> dict[str, Any]:
         """What a view has of any launch."""
         profile, recipe = self.profile.profile, image_recipe(self.profile)
         return {
@@ -103,7 +103,7 @@ class Launch(LaunchSketch):
 
     def view(self, platform: Platform = GB10) -> ModelView:
         """This launch as rules and capacity see it."""
-        model, told = self.profile.profile.model, self._told(platform)
+        model, told = self.profile.profile.model, self._common(platform)
         packing, facts = model.checkpoint.packing, families.facts_of(model)
         return ModelView(**told, architecture=model.architecture, packing=packing, facts=facts, model=model)
 

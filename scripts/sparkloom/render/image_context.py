@@ -34,7 +34,7 @@ def context(loaded: LoadedRecipe) -> dict[str, bytes]:
         files[WHEELS] = _requirements(recipe).encode()
     if recipe.patches:
         _known(loaded)
-        files[PATCHES] = (json.dumps(patches.told(recipe.patches), indent=1) + "\n").encode()
+        files[PATCHES] = (json.dumps(patches.as_data(recipe.patches), indent=1) + "\n").encode()
         files[APPLY] = pack.program("patch_image").archive
     whole = {**files, "Dockerfile": _text(loaded, "").encode()}
     return {**files, "Dockerfile": _text(loaded, identity(whole)).encode()}

@@ -120,7 +120,7 @@ class Client:
         pods = seen.pods(self, "kube-system", {"k8s-app": "kube-dns"})
         return sum(map(is_ready, pods)), len(pods)
 
-    def told(self, pod: str) -> dict[str, Any] | None:
+    def report(self, pod: str) -> dict[str, Any] | None:
         """What the supervisor in a running pod says of itself; None when it does not answer."""
         try:
             told = json.loads(self.ask(pod, SUPERVISOR))

@@ -46,7 +46,7 @@ class Reach(NamedTuple):
 def reach(cluster: Cluster, inventory: str | Path | None = None) -> Reach:
     """Every Spark answers, and the first one is as good as any; without addresses of machines, the cluster's own."""
     require_own(cluster.example)
-    told = _told(inventory)
+    told = _gateway_variables(inventory)
     folder = place(told.get("gateway_folder") or f"~/.config/sparkloom/{cluster.name}")
     key = place(told.get("gateway_key_file") or f"{folder}/api-key")
     ca = folder / "ca.pem"
@@ -80,7 +80,7 @@ def curl(url: str, ca: str | Path | None, key_file: str | Path | None, model: st
     return f"curl -N {trust}{url}{CHAT} {key}-H 'Content-Type: application/json' -d '{body}'"
 
 
-def _told(inventory: str | Path | None) -> dict[str, Any]:
+def _gateway_variables(inventory: str | Path | None) -> dict[str, Any]:
     """The gateway's variables as an inventory's group_vars/all has them, where they are no templates."""
     if inventory is None:
         return {}

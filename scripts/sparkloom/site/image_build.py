@@ -87,18 +87,18 @@ def decide(loaded: LoadedRecipe, answers: Answers, locked: str, *, again: bool) 
     if again or not ready:
         before = {node for node, told in answers.items() if told["tag"] and node not in ready}
         older = f"; {', '.join(sorted(before))}: one of an earlier recipe" if before else ""
-        return Decision(build=True, told=f"{image} is built: {'asked for anew' if ready else 'no node has it'}{older}")
+        return Decision(build=True, note=f"{image} is built: {'asked for anew' if ready else 'no node has it'}{older}")
     digest = locked if locked in ready.values() else next(iter(ready.values()))
     named = reference.parse(image).at(digest)
     pulls = {node: named for node, told in answers.items() if digest not in told["digests"]}
     holder = next(node for node, held in ready.items() if held == digest)
     if not pulls:
-        return Decision(digest=digest, told=f"{image} is on every node as {digest}; nothing to build")
+        return Decision(digest=digest, note=f"{image} is on every node as {digest}; nothing to build")
     told = (
         f"{image} is on {holder} as {digest}; {', '.join(pulls)}: from there by K3s' registry between the nodes, over "
         "the management network"
     )
-    return Decision(digest=digest, pulls=pulls, told=told)
+    return Decision(digest=digest, pulls=pulls, note=told)
 
 
 def chain(

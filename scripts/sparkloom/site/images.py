@@ -51,7 +51,7 @@ class Decision:
     pulls: dict[str, str] = field(default_factory=dict)  # node -> what it pulls, of a registry or of the other nodes
     refusal: str = ""
     build: bool = False  # of one of ours: no node has it
-    told: str = ""
+    note: str = ""
 
 
 def wanted(image: str, lock: Mapping[str, Image], take: str, file: str) -> Wanted:
@@ -136,7 +136,7 @@ def _unbuilt(asked: Wanted) -> str:
     )
 
 
-def told(asked: Wanted, decided: Decision) -> str:
+def announcement(asked: Wanted, decided: Decision) -> str:
     """One line before the pulls."""
     if not decided.pulls:
         return f"{asked.image} is on every node as {decided.digest}"

@@ -42,7 +42,7 @@ class Operation:
     def same(self, other: Operation) -> bool:
         return (self.machine, self.process) == (other.machine, other.process)
 
-    def told(self) -> str:
+    def sentence(self) -> str:
         at = f", at '{self.stage}'" if self.stage else ""
         return f"{self.command} of {self.who} since {self.since}{at}"
 
@@ -146,7 +146,7 @@ def take(
             lives, seen = bool(seen[0]), (other.renewed, clock())
         watched = other.machine == mine.machine or lives  # of a holder elsewhere one renewal is seen first
         if other.machine != mine.machine and clock() - seen[1] > WATCHED:
-            say(f"{other.told()}: not renewed for {WATCHED:.0f} s, so nobody keeps it")
+            say(f"{other.sentence()}: not renewed for {WATCHED:.0f} s, so nobody keeps it")
             over = other.who
             continue
         if watched and clock() - started >= wait:
@@ -168,7 +168,7 @@ def _ends(other: Operation, mine: Operation) -> bool:
 
 def refusal(other: Operation) -> str:
     return (
-        f"one operation at a time: found {other.told()}, expected nobody; "
+        f"one operation at a time: found {other.sentence()}, expected nobody; "
         "wait for it (-e operation_wait_seconds=3600), or take over, which ends that run: "
         f"-e operation_take_over={other.who}"
     )

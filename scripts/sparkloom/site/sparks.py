@@ -102,10 +102,10 @@ def _look(address: str, user: str) -> Spark:
         said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         cure = f"`ssh {user}@{address}` must work without a password (ssh-copy-id {user}@{address})"
         return Spark(address, trouble=f"{said}; {cure}")
-    return _told(address, done.stdout)
+    return _parsed(address, done.stdout)
 
 
-def _told(address: str, text: str) -> Spark:
+def _parsed(address: str, text: str) -> Spark:
     lines = [line.split(maxsplit=1) for line in text.splitlines() if " " in line.strip()]
     said = {key: value.strip() for key, value in (line for line in lines if len(line) == 2) if key != "port"}
     ports = [line[1].split() for line in lines if line[0] == "port" and len(line) == 2]

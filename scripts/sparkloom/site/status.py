@@ -9,7 +9,7 @@ from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.case import Inventory
 from sparkloom.onnode.now import picture
-from sparkloom.onnode.now.groups import WORDS, Observed, well
+from sparkloom.onnode.now.groups import WORDS, Observed, healthy
 from sparkloom.site import lease, now
 from sparkloom.site.now import Site
 
@@ -32,7 +32,7 @@ def status(inventory: Inventory = None, profile: str | None = None, group: str |
     site = now.read(inventory)
     only = site.one(group) if group else site.single
     if only is None and (site.groups or site.planned.listed):
-        chosen = [one for one in site.groups if profile in (None, one.profile, one.told.get("profile"))]
+        chosen = [one for one in site.groups if profile in (None, one.profile, one.plan.get("profile"))]
         shown = _whole(site, [_group(one, site) for one in chosen], profile)
     else:
         shown = _alone(site, _group(only, site) if only else None, profile, named=bool(group or site.planned.listed))
@@ -90,7 +90,7 @@ def _whole(site: Site, groups: list[Shown], asked: str | None) -> Shown:
     current = [one["current"] for one in there if one["current"] is not None]
     return {
         "site": site.cluster.name,
-        "serving": bool(wanted) and all(well(one) for one in wanted),
+        "serving": bool(wanted) and all(healthy(one) for one in wanted),
         "asked": asked,
         "profile": ", ".join(dict.fromkeys(one.profile for one in site.groups if one.pods or one.asleep)) or None,
         **dict.fromkeys(OF_ONE),
@@ -116,7 +116,7 @@ def _operation(site: Site) -> str | None:
         return None
     if held is None:
         return None
-    return lease.half_done(held) if held.state == lease.ENDED else f"at work: {held.told()}"
+    return lease.half_done(held) if held.state == lease.ENDED else f"at work: {held.sentence()}"
 
 
 def good(shown: Shown) -> bool:

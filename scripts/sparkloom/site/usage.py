@@ -129,7 +129,7 @@ def _query(url: str, query: str) -> Iterable[dict[str, Any]]:
         raise InputError.single(url, message, rule="no-prometheus") from None
 
 
-def told(rows: Rows) -> list[dict[str, Any]]:
+def by_person(rows: Rows) -> list[dict[str, Any]]:
     """By person, then by model."""
     listed = []
     for who, row in sorted(rows.items()):

@@ -110,11 +110,11 @@ def test_a_part_that_was_never_applied_is_one_finding() -> None:
 def test_what_is_heard_of_a_task_holds_no_whole_answer_and_nothing_where_nothing_is_amiss() -> None:
     applied = roles.own("multus", "main", "Apply")
     mixed = {"changed": True, "result": {"spec": "large"}, "differing": [{"kind": "Pod", "name": "p", "diff": {}}]}
-    (kept,) = events.said("cluster", applied, mixed)
+    (kept,) = events.of_task("cluster", applied, mixed)
     assert (kept["role"], kept["area"], kept["task"], kept["outcome"]) == ("multus", "main", "Apply", "changed")
     assert [one["name"] for one in kept["result"]["differing"]] == ["p"] and "large" not in str(kept)
-    assert events.said("spark1", applied, {"changed": False}) == []
-    assert [events.said("spark1", applied, answer)[0]["outcome"] for answer in (
+    assert events.of_task("spark1", applied, {"changed": False}) == []
+    assert [events.of_task("spark1", applied, answer)[0]["outcome"] for answer in (
         {"unreachable": True, "changed": True}, {"failed": True, "changed": True}, {"rows": [1]}, {"words": "x"},
     )] == ["unreachable", "failed", "judged", "judged"]  # fmt: skip
 

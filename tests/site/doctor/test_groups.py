@@ -27,7 +27,7 @@ NODES, STORES = ["spark1", "spark2"], "__model_serving_stores"
 def judged(group: str, message: str = "not ready", where: str = "spark1") -> events.Event:
     rows = [as_dict(Finding(where, "rank 0", message, "ready", "its log"))]
     task = roles.own("model_serving", "serving", "Look at every rank")
-    (event,) = events.said("cluster", task, {"failed": True, "rows": rows}, group)
+    (event,) = events.of_task("cluster", task, {"failed": True, "rows": rows}, group)
     return event
 
 
@@ -60,7 +60,7 @@ def test_each_group_is_judged_where_it_stands(plan: Any) -> None:
     ]  # fmt: skip
     assert [one["name"] for one in groups.planned(plan, "oss", "")] == [OSS], "by what clients ask for, too"
     assert [one["name"] for one in groups.planned(plan, "", GLM)] == ["glm"]
-    told = groups.told(each[1])
+    told = groups.variables(each[1])
     assert (told["model_serving_profile"], told["__model_serving_at"]) == (OSS, ["spark3"])
 
 
@@ -103,9 +103,9 @@ def test_a_start_that_failed_is_told_of_its_group(tmp_path: Path) -> None:
 
 def test_what_a_machine_says_of_one_group_s_weights_is_known_to_that_group_alone() -> None:
     machines = {"spark1": {"other": 1, groups.KNOWN: {"glm": {STORES: {"answer": []}}}}}
-    assert groups.said(machines, "glm")["spark1"][STORES] == {"answer": []}
-    assert STORES not in groups.said(machines, "oss")["spark1"]
-    assert groups.said(machines, "oss")["spark1"]["other"] == 1
+    assert groups.registered(machines, "glm")["spark1"][STORES] == {"answer": []}
+    assert STORES not in groups.registered(machines, "oss")["spark1"]
+    assert groups.registered(machines, "oss")["spark1"]["other"] == 1
 
 
 def test_the_site_is_walked_once_and_each_group_with_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,7 @@ class Script:
     def refusals(self, seconds: float) -> list[str]:
         return self.refused
 
-    def told(self, pod: str) -> dict[str, Any] | None:
+    def report(self, pod: str) -> dict[str, Any] | None:
         return self.reads.get(pod, {"read": ""})
 
     def delete_pod(self, name: str) -> None:

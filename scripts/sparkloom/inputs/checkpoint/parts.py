@@ -162,9 +162,9 @@ class Experts:
         if self.latent:
             yield matrix(f"{name}.fc1_latent_proj", self.latent, self.hidden, "latent")
             yield matrix(f"{name}.fc2_latent_proj", self.hidden, self.latent, "latent")
-        yield from self._beside(name, at)
+        yield from self._shared_expert(name, at)
 
-    def _beside(self, name: str, at: str) -> Iterator[Tensor]:
+    def _shared_expert(self, name: str, at: str) -> Iterator[Tensor]:
         if self.shared:
             for part in ("gate_proj", "up_proj") if self.gated else ("up_proj",):
                 yield matrix(f"{name}.{self.shared_place}.{part}", self.shared, self.hidden, "shared")

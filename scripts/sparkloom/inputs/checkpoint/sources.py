@@ -89,7 +89,7 @@ class Hub(Source):
         os.environ |= {"HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
 
     @cached_property
-    def _told(self) -> Any:
+    def _info(self) -> Any:
         from huggingface_hub import HfApi
         from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
@@ -109,15 +109,15 @@ class Hub(Source):
 
     @property
     def commit(self) -> str | None:
-        return str(self._told.sha) if self._told.sha else None
+        return str(self._info.sha) if self._info.sha else None
 
     @property
     def gated(self) -> bool:
-        return bool(self._told.gated)
+        return bool(self._info.gated)
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        return {file.rfilename: int(file.size or 0) for file in self._told.siblings or ()}
+        return {file.rfilename: int(file.size or 0) for file in self._info.siblings or ()}
 
     def part(self, name: str, start: int, stop: int) -> bytes:
         """Bytes of a file by range; what comes beyond is dropped."""

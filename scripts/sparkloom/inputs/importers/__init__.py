@@ -16,7 +16,7 @@ from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Program
 __all__ = ["Found", "Leftover", "Leftovers", "Programs", "Started", "read", "short"]
 
 FORMS = (
-    "a recipe of sparkrun or of eugr's, a compose file, a cell of SGLang's cookbook, or a script or command line "
+    "a sparkrun recipe (version 1 or 2), a compose file, a cell of SGLang's cookbook, or a script or command line "
     "that starts an engine known here"
 )
 _FENCE = re.compile(r"^[ \t]*```[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sparkloom.base.document import Document
-from sparkloom.inputs.importers import containers, theirs
+from sparkloom.inputs.importers import containers, vocabulary
 from sparkloom.inputs.importers.containers import Container
 from sparkloom.inputs.importers.expansion import Variables, split
 from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Programs, short, variables
@@ -53,7 +53,7 @@ def _service(reader: Reader, name: str, service: dict[str, Any], where: str, con
     for key, value in service.items():
         if key in READ:
             continue
-        why = theirs.COMPOSE.get(key) or theirs.OPTIONS.get(theirs.SERVICES.get(key, ""), containers.OTHER)
+        why = vocabulary.COMPOSE.get(key) or vocabulary.OPTIONS.get(vocabulary.SERVICES.get(key, ""), containers.OTHER)
         for item in value if isinstance(value, list) else [value]:
             container.leftover.add(f"service {name}: {key} {short(str(item))}", why)
     reader.containers[str(service.get("container_name") or name)] = container

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from sparkloom.inputs.importers import theirs
+from sparkloom.inputs.importers import vocabulary
 from sparkloom.inputs.importers.expansion import OPEN
 from sparkloom.inputs.importers.found import Leftover, Leftovers
 
@@ -111,4 +111,4 @@ def environment(env: dict[str, str], said: str) -> Iterator[Leftover]:
 
 def _option(name: str, value: str) -> Leftover:
     dashes = "-" if len(name) == 1 or re.fullmatch(r"[ditP]+", name) else "--"
-    return Leftover(f"container option {dashes}{name} {value}".rstrip(), theirs.OPTIONS.get(name, OTHER))
+    return Leftover(f"container option {dashes}{name} {value}".rstrip(), vocabulary.OPTIONS.get(name, OTHER))

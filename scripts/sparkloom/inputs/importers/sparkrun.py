@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from sparkloom.base.document import Document
-from sparkloom.inputs.importers import containers, theirs
+from sparkloom.inputs.importers import containers, vocabulary
 from sparkloom.inputs.importers.expansion import Variables
 from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Programs, Started, as_text, short, variables
 from sparkloom.inputs.importers.shell import Reader
@@ -41,7 +41,7 @@ def read(document: Document, programs: Programs) -> Found:
                 (key,), f"{key}: expected {_KINDS[kind]}, found {type(data[key]).__name__}", "wrong-type"
             )
     version = str(data.get("recipe_version", data.get("sparkrun_version", "2")))
-    form = theirs.FIRST if version == "1" else "sparkrun recipe"
+    form = vocabulary.FIRST if version == "1" else "sparkrun recipe"
     defaults = {str(key): value for key, value in (data.get("defaults") or {}).items()}
     reader = Reader(programs, document.file)
     leftover = list(_others(data))
@@ -100,21 +100,21 @@ def _others(data: dict[str, Any]) -> list[Leftover]:
     found: list[Leftover] = []
     for key, value in data.items():
         if key == "executor_config" and isinstance(value, dict):
-            usual = theirs.OPTIONS["privileged"]
-            why_not = {k: theirs.OPTIONS.get(k.replace("_", "-"), usual) for k in value}
+            usual = vocabulary.OPTIONS["privileged"]
+            why_not = {k: vocabulary.OPTIONS.get(k.replace("_", "-"), usual) for k in value}
             found += [Leftover(f"executor_config: {k} {short(str(v))}", why_not[k]) for k, v in value.items()]
         elif key == "metadata" and isinstance(value, dict):
             why = "what sparkrun estimates memory from; Sparkloom takes a model's facts from its own files"
             found += [Leftover(f"metadata: {k} {short(str(v))}", why) for k, v in value.items() if k not in TOLD]
         elif key not in READ and value not in (None, [], {}, "", False):
-            why = theirs.RECIPE.get(key) or _of_unknown(key)
+            why = vocabulary.RECIPE.get(key) or _of_unknown(key)
             items = value if isinstance(value, list) else [value]
             found += [Leftover(f"{key}: {short(as_text(item))}", why) for item in items]
     return found
 
 
 def _of_unknown(key: str) -> str:
-    return theirs.OPTIONS["volume"] if "volume" in key else "a key of the recipe that is not known here"
+    return vocabulary.OPTIONS["volume"] if "volume" in key else "a key of the recipe that is not known here"
 
 
 def _template(text: str, defaults: dict[str, Any], model: str, version: str, reader: Reader, line: int) -> set[str]:
@@ -135,7 +135,7 @@ def _template(text: str, defaults: dict[str, Any], model: str, version: str, rea
     doubled = version == "1" or "{{" in text
     reader.script(text, Variables(), line=line)
     for start in reader.starts:
-        served = theirs.FLAGS.get(start.engine, {}).get("served_model_name")
+        served = vocabulary.FLAGS.get(start.engine, {}).get("served_model_name")
         if defaults.get("served_model_name") and served and f"--{served}" not in text:  # sparkrun appends it
             start.words += [f"--{served}", str(defaults["served_model_name"])]
             used.add("served_model_name")
@@ -169,15 +169,15 @@ def _of_defaults(values: dict[str, Any], why: str) -> list[Leftover]:
 
 def _generated(data: dict[str, Any], defaults: dict[str, Any], reader: Reader, where: str) -> list[Leftover]:
     """A recipe without a command: the runtime's own, of the keys that it knows."""
-    runtime = str(data.get("runtime") or theirs.USUAL)
-    engine = theirs.RUNTIMES.get(runtime, runtime)
-    known, leftover = theirs.FLAGS.get(engine), Leftovers()
+    runtime = str(data.get("runtime") or vocabulary.USUAL)
+    engine = vocabulary.RUNTIMES.get(runtime, runtime)
+    known, leftover = vocabulary.FLAGS.get(engine), Leftovers()
     if known is None:  # somebody's engine: what it is told is kept, and nobody here can say what it means
         reader.starts.append(Started(engine, [], where))
         why = f"for {runtime}, an engine that is not known here"
         return _of_defaults(defaults, why)
     model = str(data.get("model") or "")
-    words = [*filter(None, [theirs.MODEL.get(engine)]), model]
+    words = [*filter(None, [vocabulary.MODEL.get(engine)]), model]
     for key, value in defaults.items():
         flag = known.get(key)
         if flag is None:

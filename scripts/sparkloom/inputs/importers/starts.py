@@ -6,7 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from sparkloom.inputs.importers import containers, theirs
+from sparkloom.inputs.importers import containers, vocabulary
 from sparkloom.inputs.importers.containers import Container
 from sparkloom.inputs.importers.expansion import Variables
 from sparkloom.inputs.importers.found import Leftovers, Programs, Started, short
@@ -87,7 +87,7 @@ class Starts(ABC):
         """Whether the image itself starts an engine, and these are words for it."""
         words = words[1:] if words[:1] == ["serve"] else words
         alone = words is not container.words or re.match(r"-|[\w.-]+/[\w.-]+(?<!\.sh)(?<!\.py)$", " ".join(words[:1]))
-        known = {**theirs.IMAGES, **(theirs.NAMED if alone else {})}
+        known = {**vocabulary.IMAGES, **(vocabulary.NAMED if alone else {})}
         engine = next((name for said, name in known.items() if re.search(said, container.image)), None)
         if engine is None or not any(word.startswith("-") for word in words):
             return False

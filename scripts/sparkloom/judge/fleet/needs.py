@@ -84,7 +84,7 @@ class Need:
             return Hold(engines.fit(self.view(platform)), {})
         gib = fraction * platform.usable_gib
         view, told = engines.shared(self.view(platform), gib)
-        return Hold(_read_beside(engines.fit(view), gib), told)
+        return Hold(_with_page_cache(engines.fit(view), gib), told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Hold:
     """`told`: flags without which an engine would not keep to its share."""
 
     fit: Fit
-    told: dict[str, FlagValue]
+    limits: dict[str, FlagValue]
 
 
 def of(serving: Serving, cluster: Cluster) -> list[Need]:
@@ -184,7 +184,7 @@ def _sparks(count: int) -> str:
     return f"{count} Spark{'s' * (count != 1)}"
 
 
-def _read_beside(fit: Fit, gib: float) -> Fit:
+def _with_page_cache(fit: Fit, gib: float) -> Fit:
     """What a file of the checkpoint takes in the page cache while it is read must fit into the share, too."""
     weights = fit.memory["weights_gib_per_rank"].number
     free = fit.memory["free_before_load_gib"].number

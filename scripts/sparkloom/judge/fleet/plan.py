@@ -96,7 +96,7 @@ def _placed(need: Need, seat: Seat, hold: Hold, running: Placed | None) -> Place
         fraction=entry.fraction,
         idle_minutes=entry.idle_minutes,
         turns=need.turn,
-        told={**hold.told, **need.named()},
+        flags={**hold.limits, **need.named()},
         where=need.where,
         overrides=need.overrides,
         state=_state(need, seat, running),

@@ -38,7 +38,7 @@ class Grouped:
 
     def findings(self, cluster: Cluster) -> list[Finding]:
         """Of the profile; where the list tells its engine other flags, of the launch with these."""
-        if not self.group.told:
+        if not self.group.flags:
             return self.need.findings
         site = self.group.site(cluster)
         return needs.judged(resolve(self.need.loaded, site, seat=self.group), site)
@@ -57,7 +57,7 @@ class Grouped:
             "fits": self.fit.fits,
             "reason": self.fit.reason,
             "memory": {**{name: round(gib, 2) for name, gib in parts.items()}, "takes_gib": round(whole, 2)},
-            "told": dict(self.group.told),
+            "told": dict(self.group.flags),
         }
 
 

@@ -102,7 +102,7 @@ class Reading:
         written = " ".join([use.spelled, *use.values])
         names = {name.lstrip("-").replace("-", "_") for name in use.flag.names} | {use.flag.dest}
         placed = next((part for name, part in self.adapter.placed.items() if name in names), "")
-        if not placed and any(self.given.get(name) == readings.told(use) for name in names):
+        if not placed and any(self.given.get(name) == readings.text_of(use) for name in names):
             return  # sparkloom's own, and as it wrote it
         sited = next((why for name, why in self.adapter.sited.items() if name in names), "")
         lost = next((why for name, why in self.adapter.lost.items() if name in names), "")

@@ -9,7 +9,7 @@ from typing import Any
 
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.catalogs import environment as catalogued
-from sparkloom.inputs.importers import Found, Leftover, Leftovers, Started, short, theirs
+from sparkloom.inputs.importers import Found, Leftover, Leftovers, Started, short, vocabulary
 from sparkloom.inputs.importers.expansion import OPEN
 from sparkloom.inputs.importers.found import by_flag
 from sparkloom.inputs.known_models import Facts
@@ -153,7 +153,7 @@ def _environment(
     for name, value in start.env.items():
         if own.get(name) == value:
             continue  # sparkloom's own, as it wrote it
-        why = "" if exported else engines.get(start.engine).sited_env.get(name) or theirs.of_their_machine(name)
+        why = "" if exported else engines.get(start.engine).sited_env.get(name) or vocabulary.of_their_machine(name)
         if why:
             leftover.add(f"env {name}={short(value)}", why)
         else:

@@ -10,7 +10,7 @@ from sparkloom.inputs.catalogs.argv import Use
 from sparkloom.inputs.catalogs.catalog import Flag
 
 
-def told(use: Use) -> str:
+def text_of(use: Use) -> str:
     return "true" if not use.flag.takes_value else " ".join(use.values)
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from sparkloom.inputs.catalogs import argv, releases
 from sparkloom.inputs.catalogs.catalog import Catalog
-from sparkloom.inputs.importers import theirs
+from sparkloom.inputs.importers import vocabulary
 from sparkloom.launch import engines
 
 WRITTEN, GIVEN = "the file says it", "--engine-version says it"
-OFFICIAL = re.compile(rf"^(docker\.io/)?({'|'.join(map(re.escape, theirs.OFFICIAL))})")
+OFFICIAL = re.compile(rf"^(docker\.io/)?({'|'.join(map(re.escape, vocabulary.OFFICIAL))})")
 BY_DATE = 20  # NVIDIA's images count years and months: 26.03 is no release of an engine
 _BUILD = re.compile(r"(?<![a-z0-9])b\d{4,}(?![a-z0-9])")  # llama.cpp counts its builds
 _MOVING = re.compile(r"(nightly|latest|main|dev)", re.IGNORECASE)

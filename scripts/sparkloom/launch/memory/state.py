@@ -76,11 +76,11 @@ def kv_of_request(model: Model, parallel: Parallel, element: float, tokens: floa
     if not seen or not (layers.sliding or layers.compressed):
         return whole * tokens
     full = _growing(model, parallel.tp, element) / parallel.pp
-    near = whole - full + _beside_compressed(model, parallel, element)
+    near = whole - full + _window_of_compressed(model, parallel, element)
     return full * tokens + near * min(tokens, seen + ahead)
 
 
-def _beside_compressed(model: Model, parallel: Parallel, element: float) -> float:
+def _window_of_compressed(model: Model, parallel: Parallel, element: float) -> float:
     """Per token of the window that layers over a compressed cache keep whole."""
     return sum(model.layers.compressed.values()) * kv_bytes_per_layer(model, parallel.tp, element) / parallel.pp
 

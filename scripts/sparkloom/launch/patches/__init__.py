@@ -57,15 +57,15 @@ def of(loaded: LoadedSketch) -> list[dict[str, Any]]:
     if unknown:
         message = f"no patch '{unknown[0]}' in scripts/sparkloom/launch/patches{did_you_mean(unknown[0], names())}"
         raise InputError([loaded.document.problem(("engine", "patches"), message, "unknown-patch")])
-    return told(wanted)
+    return as_data(wanted)
 
 
-def told(wanted: Sequence[str]) -> list[dict[str, Any]]:
+def as_data(wanted: Sequence[str]) -> list[dict[str, Any]]:
     """As a rank, or the build of an image, is told them."""
-    return [_told(load(name)) for name in wanted]
+    return [_as_data(load(name)) for name in wanted]
 
 
-def _told(patch: Patch) -> dict[str, Any]:
+def _as_data(patch: Patch) -> dict[str, Any]:
     edits: Sequence[dict[str, str]] = [
         {**edit.model_dump(), "anchor_sha256": digest(edit.anchor)} for edit in patch.edits
     ]

@@ -98,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     _what(parser.add_argument_group("what is sent"))
     _how(parser.add_argument_group("how"))
-    _where(parser.add_argument_group("where it comes from and goes to"))
+    _where(parser.add_argument_group("site and files"))
     return parser
 
 

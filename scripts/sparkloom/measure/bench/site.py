@@ -112,7 +112,7 @@ class Site:
             return there.one(group)
         known = [one for one in there.groups if one.record]
         runs = [one for one in known if one.pods] or known
-        mine = [one for one in known if profile in (one.told.get("profile"), one.record["profile"])]
+        mine = [one for one in known if profile in (one.plan.get("profile"), one.record["profile"])]
         chosen = mine if profile else runs
         if len(chosen) > 1 and model:
             chosen = [one for one in chosen if self._answers(one, model)] or chosen

@@ -115,7 +115,7 @@ class Building(Background):
     def _step(self) -> str:
         if self.part.exists():
             return f"saves the image, {self.part.stat().st_size / 1e9:.1f} GB"
-        steps = [found[1] or found[2] for line in self.said() if (found := STEP.match(line))]
+        steps = [found[1] or found[2] for line in self.log_lines() if (found := STEP.match(line))]
         return f"builds {steps[-1][:100]}" if steps else "begins to build"
 
 

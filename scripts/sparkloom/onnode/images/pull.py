@@ -69,7 +69,7 @@ class Background:
             return False
         return one is not None and one.lives and str(self.folder) in one.title
 
-    def said(self) -> list[str]:
+    def log_lines(self) -> list[str]:
         """The lines that it wrote."""
         try:
             return (self.folder / "log").read_text(errors="replace").strip().splitlines()
@@ -77,7 +77,7 @@ class Background:
             return []
 
     def _cause(self) -> str:
-        lines = self.said()
+        lines = self.log_lines()
         return lines[-1][-600:] if lines else f"{self.what} ended without a word (killed?); run this again"
 
 
@@ -153,7 +153,7 @@ class Pull(Background):
         """As the transfer of weights tells it: state, bytes, layers, rate, cause."""
         begun = self.begun()
         if begun is None:
-            return self._told("none", Progress(), 0.0, "")
+            return self._report("none", Progress(), 0.0, "")
         working = self.working(begun)
         seen = progress(self.runtime.content, begun - 1)
         first = self._first(seen)
@@ -162,12 +162,12 @@ class Pull(Background):
         if working:
             # what is asked for before the manifest is there, and what follows the last byte, has no bytes to count
             asking = self.waiting if not seen.total else f"unpacking {seen.files} layers"
-            return self._told("moving" if seen.have < seen.total else asking, seen, rate, "", first["have"])
+            return self._report("moving" if seen.have < seen.total else asking, seen, rate, "", first["have"])
         if self._code() == 0:
-            return self._told("done", seen, rate, "", first["have"])
-        return self._told("failed", seen, rate, self._cause(), first["have"])
+            return self._report("done", seen, rate, "", first["have"])
+        return self._report("failed", seen, rate, self._cause(), first["have"])
 
-    def _told(self, state: str, seen: Progress, rate: float, cause: str, before: float = 0) -> dict[str, Any]:
+    def _report(self, state: str, seen: Progress, rate: float, cause: str, before: float = 0) -> dict[str, Any]:
         return {**asdict(seen), "state": state, "moved": int(seen.have - before), "rate": rate, "cause": cause}
 
     def _first(self, seen: Progress) -> dict[str, float]:

@@ -62,7 +62,7 @@ class Gatherer:
         ready = sum(pods.state(pod).ready for pod in ranks)
         troubled = not ranks or ready < max(len(ranks), sum(map(replicas, sets)))
         with ThreadPoolExecutor(8) as pool:
-            told = dict(pool.map(self._told, ranks))
+            reports = dict(pool.map(self._report, ranks))
             asked = [pod for pod in ranks if _answers(pod)] if facts.get("gauges") else []
             counted = pool.map(lambda pod: self._counted(pod, facts), asked)
             made = {pod: page for pod, page in counted if page is not None}
@@ -74,7 +74,7 @@ class Gatherer:
             applied=applied,
             nodes=self._nodes(),
             warnings=seen.warnings(self.reached, self.namespace) if troubled else {},
-            told=told,
+            reports=reports,
             gauges=made,
             held=self._held() if facts.get("gauges") else {},
             rates={pod: rate for pod, page in made.items() if (rate := self._rate(pod, page, now)) is not None},
@@ -125,7 +125,7 @@ class Gatherer:
 
     # --- what is said by who runs there -----------------------------------------------------------------------
 
-    def _told(self, pod: Any) -> tuple[str, dict[str, Any] | None]:
+    def _report(self, pod: Any) -> tuple[str, dict[str, Any] | None]:
         """What the supervisor in a running pod says of itself; None when it does not answer."""
         running = pod.status.phase == "Running"
         said = self._asked(pod, _port(pod, PROBE_PORT), STATUS_PATH) if running else None

@@ -27,7 +27,7 @@ class Applied:
 
 @dataclass(frozen=True)
 class Look:
-    """One look at the cluster. `told`, `gauges` and `rates` by the pod's name; `held`: what a router keeps back."""
+    """One look at the cluster. `reports` of supervisors, `gauges`, `rates` by the pod's name; `held` by the router."""
 
     at: float = 0.0
     pods: Sequence[Any] = ()
@@ -35,7 +35,7 @@ class Look:
     applied: Sequence[Applied] = ()
     nodes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     warnings: Mapping[str, str] = field(default_factory=dict)
-    told: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    reports: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
     gauges: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     rates: Mapping[str, float] = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)
@@ -47,13 +47,13 @@ class Look:
 
 @dataclass(frozen=True)
 class Observed:
-    """`told`: by the site's list and its plan; empty where it is not in the list. `record`: what was applied;
+    """`plan`: by the site's list and its plan; empty for a group outside the list. `record`: what was applied;
     `served`: its last proved start, as the ConfigMap `kept_in` has it; both empty where there is none.
     """
 
     name: str
     label: str  # what its objects begin with
-    told: Mapping[str, Any]
+    plan: Mapping[str, Any]
     listed: bool  # where a site has no list, what is there is as good as listed
     record: Shown
     served: Shown
@@ -63,7 +63,7 @@ class Observed:
 
     @property
     def on_demand(self) -> bool:
-        return bool(self.told.get("idle_minutes"))
+        return bool(self.plan.get("idle_minutes"))
 
     @property
     def asleep(self) -> bool:
@@ -73,26 +73,26 @@ class Observed:
     @property
     def profile(self) -> str:
         """The one that runs, which may be another than the list's: after a switch, or in a matrix."""
-        applied, listed = self.record.get("profile"), self.told.get("profile")
+        applied, listed = self.record.get("profile"), self.plan.get("profile")
         return str((applied or listed if self.pods or self.asleep else listed or applied) or self.name)
 
     @property
     def names(self) -> list[str]:
         """What clients ask for."""
-        return list(self.told.get("names") or filter(None, [self.served.get("model") or self.record.get("model")]))
+        return list(self.plan.get("names") or filter(None, [self.served.get("model") or self.record.get("model")]))
 
     @property
     def alias(self) -> str:
-        return self.names[0] if self.told.get("names") else ""
+        return self.names[0] if self.plan.get("names") else ""
 
     @property
     def nodes(self) -> list[str]:
         """As it was applied, else as it is planned; rank 0 first."""
         ranks = sorted(self.record.get("ranks", ()), key=lambda rank: int(rank["rank"]))
-        return [str(rank["node"]) for rank in ranks] or list(self.told.get("nodes") or ())
+        return [str(rank["node"]) for rank in ranks] or list(self.plan.get("nodes") or ())
 
     def goes_by(self, word: str) -> bool:
-        return word in (self.name, self.alias, self.told.get("profile"), self.profile, self.label)
+        return word in (self.name, self.alias, self.plan.get("profile"), self.profile, self.label)
 
 
 def observe(facts: Facts, look: Look) -> list[Observed]:
@@ -129,7 +129,7 @@ def _of_one_profile(found: Sequence[Observed]) -> Iterator[Observed]:
     runs = [one for one in found if one.pods]
     if len(runs) > 1:
         yield from (replace(one, listed=False) for one in found if one.pods or one.record)
-    elif only := next(iter([*runs, *(one for one in found if one.served), *(one for one in found if one.told)]), None):
+    elif only := next(iter([*runs, *(one for one in found if one.served), *(one for one in found if one.plan)]), None):
         yield replace(only, listed=True, wanted=len(only.record.get("ranks", ())))
 
 
@@ -189,6 +189,6 @@ WORDS = {
 }  # fmt: skip
 
 
-def well(one: Shown) -> bool:
+def healthy(one: Shown) -> bool:
     """Whether a group is as it should be: it serves, or a request is enough that it does."""
     return bool(one["serving"] or one["state"] == "asleep")

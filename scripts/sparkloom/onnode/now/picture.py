@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparkloom.onnode.now import bars, pods
-from sparkloom.onnode.now.groups import WORDS, Facts, Look, Observed, Shown, observe, state, well
+from sparkloom.onnode.now.groups import WORDS, Facts, Look, Observed, Shown, healthy, observe, state
 
 FORMAT = 1
 FIGURES = ("running", "queued", "cache_usage", "accept_length", "tokens_per_second", "held")  # of engines and router
@@ -25,7 +25,7 @@ def picture(facts: Facts, look: Look) -> Shown:
         "site": facts.get("site"),
         "at": round(look.at, 1),
         "problems": [facts["problem"]] if facts.get("problem") else [] if facts else [UNKNOWN],
-        "serving": bool(groups) and all(well(one) for one in groups if one["listed"] or one["ranks"]),
+        "serving": bool(groups) and all(healthy(one) for one in groups if one["listed"] or one["ranks"]),
         "tokens_per_second": _sum(one["tokens_per_second"] for one in groups),
         "running": _sum(one["running"] for one in groups),
         "queued": _sum(one[where] for one in groups for where in ("queued", "held")),
@@ -51,7 +51,7 @@ def group(one: Observed, look: Look, names: Mapping[str, str]) -> Shown:
     now = state(rows, listed=one.listed, on_demand=one.on_demand, wanted=one.wanted)
     hashes = {one.record.get("config_hash")} if one.asleep else {rank["config_hash"] for rank in rows if rank["pod"]}
     proved = bool(one.served) and hashes == {one.served.get("config_hash")}
-    told = one.told if not one.record or one.record.get("profile") == one.told.get("profile") else {}
+    told = one.plan if not one.record or one.record.get("profile") == one.plan.get("profile") else {}
     head = next((rank["pod"] for rank in rows if rank["rank"] == "0"), "")
     counted = look.gauges.get(head, {}) if now == "serves" else {}
     rate = look.rates.get(head) if counted else None
@@ -70,7 +70,7 @@ def group(one: Observed, look: Look, names: Mapping[str, str]) -> Shown:
         "serving": now == "serves",
         "doing": _doing(rows) if now in ("starts", "wakes", "incomplete") else "",
         "on_demand": _on_demand(one, now, rows, look) if one.on_demand else None,
-        "cause": "" if now == "asleep" else _cause(_there(rows) if now == "wakes" else rows, faults),
+        "cause": "" if now == "asleep" else _cause(_with_pod(rows) if now == "wakes" else rows, faults),
         "since": pods.since(one.pods) or None if now == "serves" else None,
         "config_hash": next(iter(hashes)) if len(hashes) == 1 else None,
         "proved": proved,
@@ -98,7 +98,7 @@ def _ranks(one: Observed, look: Look, names: Mapping[str, str]) -> list[Shown]:
     """Every rank that was planned or is there; nodes by the names that the inventory gives them."""
     states = [pods.state(pod) for pod in one.pods]
     rows = [
-        pods.row(pod, state, look.told.get(state.pod), pods.waits(pod, look.warnings, look.nodes))
+        pods.row(pod, state, look.reports.get(state.pod), pods.waits(pod, look.warnings, look.nodes))
         for pod, state in zip(one.pods, states, strict=True)
     ]
     missing = {str(rank["rank"]): rank for rank in one.record.get("ranks", ())}
@@ -116,15 +116,15 @@ def _on_demand(one: Observed, now: str, rows: Sequence[Shown], look: Look) -> Sh
     first = all(not rank["restarts"] and ((rank["supervisor"] or {}).get("epoch") or 0) <= 1 for rank in rows)
     waking = now == "wakes" and first
     return {
-        "idle_minutes": one.told["idle_minutes"],
-        "turns": one.told.get("turns"),
-        "nodes": list(one.told.get("nodes") or ()),
+        "idle_minutes": one.plan["idle_minutes"],
+        "turns": one.plan.get("turns"),
+        "nodes": list(one.plan.get("nodes") or ()),
         "seconds": round(max(0.0, look.at - max(made).timestamp())) if made and waking else None,
         "expected": one.served.get("ready_seconds") if waking else None,
     }
 
 
-def _there(rows: Sequence[Shown]) -> list[Shown]:
+def _with_pod(rows: Sequence[Shown]) -> list[Shown]:
     return [rank for rank in rows if rank["pod"]]
 
 
@@ -151,7 +151,7 @@ def _cause(rows: Sequence[Shown], faults: Sequence[str]) -> str:
 
 def _ended(group: Sequence[Any], look: Look) -> Shown | None:
     """Why its engines were last stopped, by the rank that knows it latest."""
-    said = [(look.told.get(str(pod.metadata.name)) or {}).get("ended") for pod in group]
+    said = [(look.reports.get(str(pod.metadata.name)) or {}).get("ended") for pod in group]
     return max((one for one in said if one), key=lambda one: float(one["at"]), default=None)
 
 

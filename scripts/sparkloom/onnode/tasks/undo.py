@@ -52,7 +52,7 @@ def put_back(task: Task, files: list[Path]) -> None:
         task.run_command(["systemctl", "daemon-reload"], check_rc=True)
 
 
-def there(path: Path) -> bool:
+def exists(path: Path) -> bool:
     return path.exists() or path.is_symlink()
 
 
@@ -86,7 +86,7 @@ def main(
             task.fail_json(msg=f"found {', '.join(map(str, kept))} as it was changed; expected it undone: {advice}")
     files = recorded("file") if records else []
     keys = kernel.differing(settings()) if records else []
-    gone = [path for name in remove if there(path := Path(name))]
+    gone = [path for name in remove if exists(path := Path(name))]
     folders = [path for path in gone if not path.is_symlink()]
     if held := [*mounted([str(path) for path in folders]), *(str(path) for path in folders if path.is_mount())]:
         task.fail_json(
@@ -96,7 +96,7 @@ def main(
     if not task.check_mode:
         networkd.hold(task)
         put_back(task, files)
-        for path in filter(there, gone):  # a folder that came with a file went with it
+        for path in filter(exists, gone):  # a folder that came with a file went with it
             take_away(path)
     gone += emptied([Path(name) for name in empty], dry=task.check_mode)
     paths = [*files, *gone]

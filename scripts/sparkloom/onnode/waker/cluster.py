@@ -53,12 +53,12 @@ class Cluster:
 
     def ready(self, group: Group) -> bool:
         """As the router finds it: by the Service, at the supervisor."""
-        return self._told(group.address, self.probes, READY, group.name) is not None
+        return self._answer(group.address, self.probes, READY, group.name) is not None
 
     def down(self, address: str) -> str:
         """Why its supervisor starts nothing any more; empty while it does, or says nothing."""
         try:
-            told = json.loads(self._told(address, self.probes, STATUS_PATH, "rank 0") or "{}")
+            told = json.loads(self._answer(address, self.probes, STATUS_PATH, "rank 0") or "{}")
         except ValueError:
             return ""
         if not isinstance(told, dict) or told.get("phase") != "down":
@@ -67,7 +67,7 @@ class Cluster:
 
     def connections(self, group: Group) -> int | None:
         """Clients' at its engine; None where nobody says."""
-        page = self._told(group.address, self.probes, PATH, group.name) or ""
+        page = self._answer(group.address, self.probes, PATH, group.name) or ""
         return next((int(sample.value) for sample in samples(page, (CONNECTIONS,))), None)
 
     def counted(self, pods: list[Any]) -> dict[str, str | None]:
@@ -78,9 +78,9 @@ class Cluster:
 
     def _page(self, pod: Any) -> str | None:
         path = f"/stats/prometheus?filter={use.FILTER}"
-        return self._told(str(pod.status.pod_ip or ""), self.figures, path, str(pod.metadata.name))
+        return self._answer(str(pod.status.pod_ip or ""), self.figures, path, str(pod.metadata.name))
 
-    def _told(self, address: str, port: int, path: str, who: str) -> str | None:
+    def _answer(self, address: str, port: int, path: str, who: str) -> str | None:
         """None of one that does not answer."""
         try:
             return self.asked(address, port, path, who).decode(errors="replace")

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from sparkloom.inputs.importers import theirs
+from sparkloom.inputs.importers import vocabulary
 from sparkloom.inputs.importers.found import by_flag
 from sparkloom.inputs.importers.sparkrun import KEPT
 from sparkloom.inputs.profile._text import block
@@ -34,7 +34,7 @@ def write(launch: Launch, facts: Mapping[str, Any]) -> str:
     if profile.model.revision:
         data["model_revision"] = profile.model.revision
     data |= {
-        "runtime": theirs.WRITTEN.get(launch.engine, launch.engine),
+        "runtime": vocabulary.WRITTEN.get(launch.engine, launch.engine),
         "container": launch.image,
         "min_nodes": parallel.nodes,
         "max_nodes": parallel.nodes,

@@ -35,7 +35,7 @@ def judge(
         )
         yield Finding(machine.name, "firewall", "firewalld runs", "nothing that drops the cluster's packets", fix)
     if machine.spark and cluster.fabric.rails and cluster.fabric.private and not told["nft"]:
-        fix = "sudo apt-get install nftables; or fabric.private: false in fabric.yml, and every stranger is heard there"
+        fix = "sudo apt-get install nftables; or fabric.private: false in fabric.yml, and anybody reaches the rails"
         yield Finding(machine.name, "firewall", "no nft", "the package nftables, which keeps the rails private", fix)
     status = told["ufw"]
     if "Status: active" not in status or re.search(r"^Default: allow \(incoming\)", status, re.M):

@@ -87,6 +87,6 @@ def _names(known: list[Machine], read: Mapping[str, Probe]) -> Iterator[Finding]
     for name, holders in names.items():
         for holder in holders if len(holders) > 1 else ():
             others = ", ".join(other for other in holders if other != holder)
-            fix = f"sudo hostnamectl set-hostname {holder} there: {name}.local answers for either, and logs cannot tell"
+            fix = f"sudo hostnamectl set-hostname {holder} there: {name}.local may be either, and logs mix them"
             found = f"{name}, as {others}"
             yield Finding(holder, "hostname", found, "a name of its own", fix, "warning")

@@ -42,7 +42,7 @@ def _lanes(node: str, half: Mapping[str, Any]) -> Iterator[Finding]:
     if speed >= wanted[0] and lanes >= wanted[1]:
         return
     found = f"{_name(half)} has {half['pcie']}" + (f" (of {half['pcie_most']})" if most else "")
-    fix = "switch the node off, take its power cable out for a minute, start it; the link is made anew then"
+    fix = "switch the node off, take its power cable out for a minute, start it: the link is then trained again"
     if lanes < wanted[1]:
         # half the lanes in the second domain: a wiring that system firmware before 2026-04 chose
         # (tonyd2wild/DeepSeek-v4-Flash-Vision pull request 35, one reporter)

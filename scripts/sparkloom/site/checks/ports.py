@@ -72,7 +72,7 @@ def _find(node: str, rail: Rail, ports: list[Port]) -> tuple[Port | None, Findin
     if at is not None and at is named:
         return at, None
     if at is not None and not at["interface"]:
-        cure = "see dmesg for mlx5_core; a function that did not start comes back by switching the node off and on"
+        cure = "see dmesg for mlx5_core; switch the node off and on for a function that did not start"
         return None, _finding(node, rail, f"{wanted.pci} has no network interface", wanted.pf, cure)
     if at is not None:
         cure = f"pf: {at['interface']} in {where}"
@@ -88,7 +88,7 @@ def _find(node: str, rail: Rail, ports: list[Port]) -> tuple[Port | None, Findin
 def _link(node: str, cluster: Cluster, rail: Rail, port: Port, ports: list[Port]) -> Iterator[Finding]:
     name = port["interface"]
     if port["master"]:
-        cure = "take it out (ip link set dev … nomaster, and the file in /etc/netplan); a rail is nobody's member"
+        cure = "take it out (ip link set dev … nomaster, and the file in /etc/netplan); a rail needs its port alone"
         yield _finding(node, rail, f"{name} is a member of {port['master']}", "a port of its own", cure)
     if not port["up"]:
         cure = "nothing now: playbooks/fabric.yml switches it on and then looks again"
@@ -109,10 +109,10 @@ def _speed(node: str, cluster: Cluster, rail: Rail, port: Port) -> Finding:
     declare = f"fabric.rail_gbit: {speed:g} in fabric.yml"
     cure = (
         "the cable and the switch's port speed (autonegotiation often settles for less: set the port to "
-        f"{wanted}G); a ConnectX-7 that is stuck low comes back by powering both ends off"
+        f"{wanted}G); a ConnectX-7 that is stuck low needs powering both ends off"
     )
     if faster:
-        cure = f"{declare}, or what is slower than it could be will pass playbooks/verify.yml"
+        cure = f"{declare}; otherwise playbooks/verify.yml accepts a rail that is too slow"
     elif usual:
         cure += f"; or {declare}, where the switch or a breakout cable gives no more"
     found = f"{port['interface']} at {speed:g} Gb/s"

@@ -26,7 +26,7 @@ class Event(TypedDict):
     group: NotRequired[str]  # of a site that serves several
 
 
-def said(host: str, task: Task, result: dict[str, Any], group: str = "") -> list[Event]:
+def of_task(host: str, task: Task, result: dict[str, Any], group: str = "") -> list[Event]:
     """A task that would change nothing and judged nothing says nothing."""
     if result.get("unreachable"):
         outcome = "unreachable"

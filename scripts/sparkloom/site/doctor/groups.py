@@ -39,7 +39,7 @@ def unlisted(profile: str) -> Data:
     return {"name": "", "profile": profile, "nodes": []}
 
 
-def told(group: Mapping[str, Any]) -> Data:
+def variables(group: Mapping[str, Any]) -> Data:
     """The variables of role model_serving that say which group is meant."""
     return {
         "model_serving_profile": group["profile"],
@@ -53,7 +53,7 @@ def demanded(each: Iterable[Mapping[str, Any]]) -> set[str]:
     return {str(group["label"]) for group in each if group.get("on_demand")}
 
 
-def said(machines: Mapping[str, Data], group: str) -> dict[str, Any]:
+def registered(machines: Mapping[str, Data], group: str) -> dict[str, Any]:
     """What the machines registered, with the weights of that group."""
     return {host: ChainMap(seen.get(KNOWN, {}).get(group, {}), seen) for host, seen in machines.items()}
 

@@ -60,7 +60,7 @@ class RenderedGroup:
     def folder(self) -> Path:
         return kept(self.rendered.case.cluster.name)
 
-    def told(self) -> dict[str, str]:
+    def record(self) -> dict[str, str]:
         """What its record says of it."""
         launch = self.launch
         return {

@@ -96,7 +96,7 @@ class Proof:
     ) -> None:
         group, before = self.group, records.read(self.reached, name)
         plan = {
-            **group.told(),
+            **group.record(),
             "config_hash": group.rendered.digest,
             "policy": group.policy,
             "ready_seconds": round(seconds, 1),
@@ -119,7 +119,7 @@ class Proof:
             files.write(self.group.folder / f"{self.group.name}.{ending}", text)
 
 
-def said(error: Exception) -> str:
+def one_line(error: Exception) -> str:
     """One line for a person."""
     return patience.trouble(error) or str(error)
 
@@ -133,6 +133,6 @@ def failed(reached: Client, group: RenderedGroup, record: str, why: str) -> str:
         told = records.failed(records.read(reached, record), group.profile, f"{why}\n{cause}")
         records.write(reached, told, record, group.labels)
     except (ApiException, HTTPError) as error:
-        logs, cause = [], f"and its logs cannot be read: {said(error)}"
+        logs, cause = [], f"and its logs cannot be read: {one_line(error)}"
     where = f"{len(logs)} logs: {folder}" if logs else "no rank had a log"
     return "\n".join(dict.fromkeys([f"{group.profile} did not start", why, cause, where]))

@@ -272,7 +272,7 @@ class Reconciler:
             if self.dry:  # it keeps no logs and writes no record
                 raise
             self.broken.add(member["name"])
-            why = proof.failed(self.reached, group, member["served"], proof.said(error))
+            why = proof.failed(self.reached, group, member["served"], proof.one_line(error))
             self.say(why)
             if step.back:
                 self.run.failed[step.back]["again"] = why

@@ -51,7 +51,7 @@ class Readings:
         if now - at < EVERY:
             return
         self._asked[one.uid] = (times + 1, now)
-        read = str((self.source.told(one.pod) or {}).get("read") or "")
+        read = str((self.source.report(one.pod) or {}).get("read") or "")
         if read == self.wanted or (not read and times + 1 >= ASKED):
             self.right.add(one.uid)
         elif read:

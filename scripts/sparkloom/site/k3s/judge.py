@@ -46,7 +46,7 @@ def _others(host: str, wanted: Mapping[str, Any], state: State, options: Options
             advice = "k3s_adopt: true takes it over with its data; or set cluster.kubernetes.provider: existing"
             yield Finding(host, "K3s", found, "none, or one of sparkloom's", advice)
         elif unit["active"] and role != wanted["role"]:
-            away = "playbooks/teardown.yml -e teardown_cluster=true takes K3s off, with its data (docs/nodes.md)"
+            away = "playbooks/teardown.yml -e teardown_cluster=true takes K3s off, with its data (docs/own-sparks.md)"
             advice = f"change k3s_servers in hosts.yml, or begin anew: {away}"
             yield Finding(host, "K3s", f"a running {service}", wanted["service"], advice)
     if not state["default_route"]:

@@ -57,7 +57,7 @@ class Doctor:
         self.seen: list[events.Event] = []
 
     def _hear(self, task: role_files.Task, result: Data, host: str = events.CLUSTER, group: str = "") -> None:
-        self.seen += events.said(host, task, result, group)
+        self.seen += events.of_task(host, task, result, group)
 
     def plan(self, profile: str, planned: str, only: str) -> Data:
         """What belongs to the site once, and the weights of each group."""
@@ -77,7 +77,7 @@ class Doctor:
                 self._hear(task, asked.known[register])
         weights = asked.task(parts.WEIGHTS, "__model_serving_weights")
         for group in each:
-            group["weights"] = self._one(asked.with_variables(groups.told(group)), weights)
+            group["weights"] = self._one(asked.with_variables(groups.variables(group)), weights)
             if "model_serving" in self.roles:
                 self._hear(weights, group["weights"], group=group["name"])
         asked.known[groups.KNOWN] = each
@@ -211,8 +211,8 @@ class Doctor:
     def _of_groups(self, asked: asking.Asking) -> Iterator[tuple[str, asking.Asking]]:
         """Each with what it registers for itself; one that is in no list has no name."""
         for group in asked.known[groups.KNOWN]:
-            mine = asked.with_variables({**groups.told(group), "__model_serving_weights": group["weights"]})
-            mine.machines = groups.said(asked.machines, str(group["name"]))
+            mine = asked.with_variables({**groups.variables(group), "__model_serving_weights": group["weights"]})
+            mine.machines = groups.registered(asked.machines, str(group["name"]))
             yield group["name"], mine
 
     def _part(self, asked: asking.Asking, part: parts.Part, api: objects.Api | None, group: str = "") -> bool:

@@ -49,7 +49,7 @@ def decide(
     loaded = image_recipes.load(recipe)
     entry = lock_file.read(ansible.lock_file(context.vars), lock_file.Image).get(loaded.recipe.image)
     decided = image_build.decide(loaded, _answers(context, answers), entry.digest if entry else "", again=again)
-    return {"build": decided.build, "digest": decided.digest, "pulls": decided.pulls, "msg": decided.told}
+    return {"build": decided.build, "digest": decided.digest, "pulls": decided.pulls, "msg": decided.note}
 
 
 def judge(

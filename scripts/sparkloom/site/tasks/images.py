@@ -36,7 +36,7 @@ def decide(
     """Who pulls what."""
     asked, held = _held(context, profile, nodes, take, answers)
     decided = images.decide(asked, held, may_pull=pull)
-    return {"digest": decided.digest, "pulls": decided.pulls} | _refused(decided, images.told(asked, decided))
+    return {"digest": decided.digest, "pulls": decided.pulls} | _refused(decided, images.announcement(asked, decided))
 
 
 def keep(

@@ -87,7 +87,7 @@ class Node:
         if self.context.node not in group["weights"].get("nodes", ()):
             return []
         tasks = [task for task in self.asking.tasks(parts.WEIGHTS) if task.module.startswith("store.")]
-        asked = self.asking.with_variables({**groups.told(group), "__model_serving_weights": group["weights"]})
+        asked = self.asking.with_variables({**groups.variables(group), "__model_serving_weights": group["weights"]})
         return [_entry(task, asked.run(task.module, asked.args(task)), group["name"]) for task in tasks]
 
 

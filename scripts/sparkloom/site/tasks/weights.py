@@ -88,7 +88,7 @@ def chain(
         return {"failed": True, "msg": refusal}
     how = downloads.Settings(**{**dict[str, Any](settings), "plain_http": tuple(settings["plain_http"])})
     specs = downloads.chain(context.cluster, downloads.wanted(loaded), list(held), held, how)
-    return {"specs": specs, "head": next(iter(specs), ""), "msg": downloads.told(list(held), held, specs)}
+    return {"specs": specs, "head": next(iter(specs), ""), "msg": downloads.announcement(list(held), held, specs)}
 
 
 def keep(

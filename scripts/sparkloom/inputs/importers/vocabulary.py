@@ -1,4 +1,4 @@
-"""What others' formats call our engines and their flags, and why some of their words stay behind: `theirs.yml`."""
+"""What others' formats call our engines and their flags, and why some of their words stay behind: `vocabulary.yml`."""
 
 from __future__ import annotations
 
