@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sparkloom import case
-from sparkloom.cli import linting, show, show_findings, show_plan
+from sparkloom.cli import linting, show, show_findings
 from sparkloom.cli.options import Context, Inventory, Json, Overrides, Profile, Profiles, Release
-from sparkloom.judge import diagnose as diagnosis
 
 if TYPE_CHECKING:
     from sparkloom.judge.capacity.sessions import Asked
@@ -62,6 +61,8 @@ def plan(
     ] = 0.0,
     json: Json = False,
 ) -> None:
+    from sparkloom.cli import show_plan
+
     asked = _asked(sessions, context, prefix_hit)
     data = case.plan(profile, inventory, sessions=asked, overrides=overrides or [], release=engine_version)
     show.out(data, json, lambda shown: show_plan.plan(shown, explain))
@@ -82,6 +83,8 @@ def _asked(count: int | None, context: int | None, prefix_hit: float) -> Asked |
 def diagnose(
     logs: Annotated[list[Path], typer.Argument(help="engine or NCCL logs; - is standard input")], json: Json = False
 ) -> None:
+    from sparkloom.judge import diagnose as diagnosis
+
     result = diagnosis.diagnose_files(logs)
     show.out(result, json, _diagnosis)
     raise typer.Exit(1 if result["matches"] else 0)
