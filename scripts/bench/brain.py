@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long the brain thinks: `.venv/bin/python scripts/bench/brain.py [--json] [--profiles 1000]`.
 
-Walls of the two commands that people wait for, as they are started from a shell (best of seven), and the
+Walls of the three commands that people wait for, as they are started from a shell (best of 15), and the
 work per profile inside one process. Budgets are for an idle machine; on a busy one compare the CPU time, or its ratio
 to that of a bare interpreter which imports the same libraries, measured in turns with it.
 """
@@ -88,8 +88,9 @@ def provenance() -> dict[str, Any]:
 
 def measure(count: int) -> Iterator[Figure]:
     shipped = len(profile.names())
-    yield command(f"sparkloom lint, all {shipped} profiles", 1500, 5.5, "lint")
-    yield command("sparkloom render, one profile of four ranks", 700, 3.5, "render", ULTRA, "--force")
+    yield command("sparkloom --help", 150, 1.5, "--help")
+    yield command(f"sparkloom lint, all {shipped} profiles", 500, 5.5, "lint")
+    yield command("sparkloom render, one profile of four ranks", 300, 3.5, "render", ULTRA, "--force")
     where, every = load(), list(itertools.islice(synthetic(), count))
     render: Callable[[LoadedProfile], str] = lambda loaded: manifests.to_yaml(  # noqa: E731
         manifests.build(launches.resolve(loaded, where), where, "refuse")[0]
@@ -100,7 +101,7 @@ def measure(count: int) -> Iterator[Figure]:
 
 def command(what: str, budget: float, most: float, *words: str) -> Figure:
     bare = [sys.executable, "-c", f"import {', '.join(libraries(words))}"]  # and nothing else
-    runs = [(timed([COMMAND, *words]), timed(bare)) for _ in range(7)]
+    runs = [(timed([COMMAND, *words]), timed(bare)) for _ in range(15)]
     wall, cpu = min(ours for ours, _ in runs)
     of_bare = min(ours for (_, ours), _ in runs) / min(theirs for _, (_, theirs) in runs)
     return Figure(what, wall * 1e3, cpu * 1e3, budget, of_bare, most)

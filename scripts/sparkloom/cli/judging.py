@@ -10,9 +10,8 @@ import typer
 
 from sparkloom import case
 from sparkloom.base.visible import visible
-from sparkloom.cli import choosing, linting, show, show_findings, show_plan, show_start
+from sparkloom.cli import choosing, linting, show, show_findings, show_start
 from sparkloom.cli.options import AnyProfile, Context, Inventory, Json, Overrides, Profiles, Release, Verbose
-from sparkloom.judge import diagnose as diagnosis
 from sparkloom.judge.start import WILL_NOT
 
 if TYPE_CHECKING:
@@ -70,6 +69,8 @@ def plan(
     ] = False,
     json: Json = False,
 ) -> None:
+    from sparkloom.cli import show_plan
+
     asked = _asked(sessions, context, prefix_hit)
     planned = partial(case.plan, inventory=inventory, sessions=asked, overrides=overrides or [], release=engine_version)
     data = planned(choosing.chosen(profile, first, json, planned))
@@ -91,6 +92,8 @@ def _asked(count: int | None, context: int | None, prefix_hit: float) -> Asked |
 def diagnose(
     logs: Annotated[list[Path], typer.Argument(help="engine or NCCL logs; - is standard input")], json: Json = False
 ) -> None:
+    from sparkloom.judge import diagnose as diagnosis
+
     result = diagnosis.diagnose_files(logs)
     show.out(result, json, _diagnosis)
     raise typer.Exit(1 if result["matches"] else 0)

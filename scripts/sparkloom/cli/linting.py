@@ -10,8 +10,7 @@ from typing import Any
 from sparkloom import case
 from sparkloom.base.errors import InputError, Problem
 from sparkloom.inputs import profile as profiles
-from sparkloom.inputs import serving
-from sparkloom.judge import fleet, rules
+from sparkloom.judge import rules
 
 UNREAD = "correct the file; nothing else of it was judged"
 LIST = "serve"  # in the place of a profile's name: the inventory's list
@@ -56,13 +55,18 @@ def lint(names: Sequence[str], inventory: Path | None, overrides: Iterable[str],
             linted.applied |= {rule.id for rule in rules.applying(judged.launch.view())}
             linted.findings += [{"profile": name, **finding.as_dict()} for finding in judged.findings]
             linted.assumed |= dict.fromkeys(map(str, judged.assumed if names else ()))
-    if inventory and not names and serving.has_list(inventory):
+    if inventory and not names:
         _fleet(linted, inventory)
     return linted
 
 
 def _fleet(linted: Linted, inventory: Path) -> None:
     """The list `serve:`: what is wrong in it, and whether it packs; its profiles' own findings stand above."""
+    from sparkloom.inputs import serving
+    from sparkloom.judge import fleet
+
+    if not serving.has_list(inventory):
+        return
     try:
         planned = case.fleet(inventory)
     except InputError as error:

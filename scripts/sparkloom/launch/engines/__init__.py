@@ -19,14 +19,14 @@ if TYPE_CHECKING:  # who measures reads the folders' data only, and the memory o
     from sparkloom.launch.view import ModelView
 
 
-def _folders() -> list[Path]:
-    return sorted(
-        (file.parent for place in __path__ for file in Path(place).glob("*/adapter.py")), key=lambda f: f.name
-    )
+@cache
+def _folders(places: tuple[str, ...]) -> list[Path]:
+    """Looked for once per place: every profile of a `lint` asks several times."""
+    return sorted((file.parent for place in places for file in Path(place).glob("*/adapter.py")), key=lambda f: f.name)
 
 
 def names() -> tuple[str, ...]:
-    return tuple(folder.name for folder in _folders())
+    return tuple(folder.name for folder in _folders(tuple(__path__)))
 
 
 @cache
@@ -63,7 +63,7 @@ def catalog(name: str, release: str) -> Catalog:
 
 def measured() -> list[dict[str, Any]]:
     """Where each engine tells of itself (`about`), and its gauges on /metrics; of those that do."""
-    files = (folder / "measure.json" for folder in _folders())
+    files = (folder / "measure.json" for folder in _folders(tuple(__path__)))
     return [json.loads(file.read_text()) for file in files if file.exists()]
 
 
