@@ -18,7 +18,7 @@ import yaml
 from ansible.cli.playbook import PlaybookCLI
 
 from sparkloom.cli.commands import COMMANDS
-from sparkloom.cli.lazy import _loaded
+from sparkloom.cli.lazy import loaded
 from sparkloom.measure.bench import arguments
 from testbed import __main__ as testbed
 from tests.cli.window import piped
@@ -74,7 +74,7 @@ def test_sparkloom(command: Command) -> None:
     if entry.plain:
         arguments.parse(words)
     else:
-        _loaded(entry).make_context(entry.name, words)  # ends where an option or a value is wrong
+        loaded(entry).make_context(entry.name, words)  # ends where an option or a value is wrong
 
 
 def _globbed(pattern: str) -> list[str]:

@@ -25,7 +25,8 @@ _QUOTED = (
 _HYPHENS = re.compile(r"(?<=\w)[‐‑](?=\w)")
 _DASHES = re.compile(r"(?<!\S)-?[‐‑‒–—―−]+-?(?=([A-Za-z][\w-]*))")
 _A_SCRIPT = re.compile(r"\A#!|<<|^\s*(?:if|for|while|until|case|function|do|then)\b|\(\)\s*\{", re.MULTILINE)
-_A_COMMAND = re.compile(r"(?:sudo\s+)?(?:docker|podman|nerdctl|vllm|sglang|trtllm-serve|llama-server|python3?|uvx?)\s")
+_CONTAINER = re.compile(r"\s*(?:sudo\s+)?(?:docker|podman|nerdctl)\s")
+_OPTION = re.compile(r"\s*--?[A-Za-z]")
 _GOES_ON = re.compile(r"(\\|\||&&|;|&)\s*$")
 
 
@@ -45,11 +46,12 @@ def plain(text: str, name: str) -> str:
 def _joined(text: str) -> str:
     """A command whose options stand on lines of their own, where the backslashes were lost."""
     lines = text.split("\n")
-    command = False  # whether the line before belongs to one
+    container = False  # whether the line before belongs to the command that starts one
     for number, line in enumerate(lines):
-        option = re.match(r"\s*--?[A-Za-z]", line)
-        inside = bool(line.strip()) and (bool(option) or line[0] in " \t")
-        if command and inside and not _GOES_ON.search(lines[number - 1]):
+        before = lines[number - 1] if number else ""
+        more = container and line[:1] in (" ", "\t") and line.strip()
+        goes_on = bool(_OPTION.match(line) or more)
+        if goes_on and before.strip() and not before.lstrip().startswith("#") and not _GOES_ON.search(before):
             lines[number - 1] += " \\"
-        command = bool(_A_COMMAND.match(line.lstrip())) or (command and bool(line.strip()) and inside)
+        container = bool(_CONTAINER.match(line)) or (container and goes_on)
     return "\n".join(lines)
