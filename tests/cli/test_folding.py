@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.window import piped, seen
 
-AMBIGUOUS = ("plan", "glm")
+AMBIGUOUS = ("argv", "glm")
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from sparkloom.base import table
 from sparkloom.base.finding import Finding
 from sparkloom.measure.bench import result
 from sparkloom.site.doctor.verdict import Report
-from tests import golden_files
+from tests import golden_files, inventories
 from tests.cli.window import piped, seen
 from tests.places import REPO
 
@@ -90,18 +89,15 @@ def today() -> Iterator[None]:
         mock.patch("sparkloom.cli.profiles.date", day),
         mock.patch("sparkloom.cli.serving.run", lambda *_: HEALTH),
         mock.patch("sparkloom.site.usage.of_prometheus", lambda *_: []),
-        mock.patch("sparkloom.site.usage.told", lambda _: USED),
+        mock.patch("sparkloom.site.usage.by_person", lambda _: USED),
     ):
         yield
 
 
 def given(word: str, folder: Path) -> str:
     if word == "SITE":
+        folder = inventories.own(folder, "site")
         keys = folder / "group_vars/all/keys.yml"
-        keys.parent.mkdir(parents=True)
-        shutil.copy(Path(SITE) / "hosts.yml", folder)
-        for file in ("cluster.yml", "fabric.yml", "versions.yml"):
-            shutil.copy(Path(SITE) / "group_vars/all" / file, keys.parent)
         keys.touch(0o600)
         keys.write_text(KEYS % ("a" * 64, "b" * 64))
         return str(folder)
@@ -114,7 +110,7 @@ def test_golden_tables(name: str, today: None, tmp_path: Path) -> None:
     for columns in COLUMNS:
         shown = seen(columns, *words)
         assert shown.code in (0, 1) and len(shown.widest.rstrip()) <= columns, shown.widest
-        text = re.sub(r"(?m)[ \t]+$", "", shown.text.replace(str(tmp_path), "SITE").replace(f"{REPO}/", ""))
+        text = re.sub(r"(?m)[ \t]+$", "", shown.text.replace(str(tmp_path / "site"), "SITE").replace(f"{REPO}/", ""))
         golden_files.check("tables", f"{name}-{columns}.txt", re.sub(r"since \d{4}-\d\d-\d\d", "since DAY", text))
 
 
