@@ -39,7 +39,7 @@ def told(**values: str) -> sparks.Spark:
     said = {**SAID, **values}
     port = f"port {said['port']} 0x15b3 0x1021 1"
     lines = [f"{key} {said[key]}" for key in ("name", "address", "interface")]
-    return sparks._told("192.0.2.11", "\n".join(["machine aarch64", "gpu NVIDIA GB10", *lines, port]))
+    return sparks._parsed("192.0.2.11", "\n".join(["machine aarch64", "gpu NVIDIA GB10", *lines, port]))
 
 
 @pytest.mark.parametrize("attack", HOSTILE.values(), ids=HOSTILE)

@@ -97,7 +97,7 @@ def _swapped(dice: random.Random, text: str) -> bytes:
 
 def lint(path: Path) -> None:
     linted = linting.lint([str(path)], None, [], None)
-    show.out(linted.as_list(), False, lambda _: judging._linted(linted))
+    show.out(linted.as_list(), False, lambda _: judging._linted(linted, True))
 
 
 def plan(path: Path) -> None:

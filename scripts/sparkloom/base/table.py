@@ -53,6 +53,8 @@ def _in_words(names: Sequence[str], row: Sequence[str], wide: int) -> list[str]:
 
 def _width(text: str) -> int:
     """Columns on a terminal: a wide letter takes two."""
+    if text.isascii():
+        return len(text)
     from rich.cells import cell_len
 
     return cell_len(text)
