@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sparkloom import case
-from sparkloom.base.visible import visible
 from sparkloom.cli import choosing, linting, show, show_findings, show_start
 from sparkloom.cli.options import AnyProfile, Context, Inventory, Json, Overrides, Profiles, Release, Verbose
 from sparkloom.judge.start import WILL_NOT
@@ -123,8 +122,8 @@ def _diagnosis(data: dict[str, Any]) -> None:
         place = f" (line {match['line_number']}{_times(match)}): "
         terminal.print(Text.assemble(name, place, match["why"]))
         if not after:
-            _indented(f"seen: {match['line']}", "dim")
-            _indented(f"fix: {match['fix']}")
+            show.paragraph(terminal, f"seen: {match['line']}", indent=4, style="dim")
+            show.paragraph(terminal, f"fix: {match['fix']}", indent=4)
     for known in data["noise"]:
         terminal.print(f"means nothing: {known['noise']}{_times(known)}: {known['why']}", style="dim")
     if data["lines"]:
@@ -134,7 +133,7 @@ def _diagnosis(data: dict[str, Any]) -> None:
             else "no known cause; the lines that matter:"
         )
         for line in data["lines"]:
-            _indented(line)
+            show.paragraph(terminal, line, indent=4)
         terminal.print("To report it: these lines, the image, `sparkloom argv PROFILE`.")
         terminal.print("To teach it to `diagnose`: docs/write-a-rule.md.")
     elif not data["matches"]:
@@ -143,10 +142,3 @@ def _diagnosis(data: dict[str, Any]) -> None:
 
 def _times(known: dict[str, Any]) -> str:
     return f", {known['count']} times" if known["count"] > 1 else ""
-
-
-def _indented(text: str, style: str = "") -> None:
-    from rich.padding import Padding
-    from rich.text import Text
-
-    show.console().print(Padding(Text(visible(text), style=style), (0, 0, 0, 4), expand=False))

@@ -119,8 +119,9 @@ def schema(name: str) -> Schema:
 
 async def answer(name: str, given: Mapping[str, Any]) -> tuple[bool, str]:
     """Whether it failed, and what is said."""
-    unknown = given.keys() - schema(name)["properties"]
-    missing = [word for word in schema(name)["required"] if word not in given]
+    takes = schema(name)
+    unknown = given.keys() - takes["properties"]
+    missing = [word for word in takes["required"] if word not in given]
     if unknown or missing:
         return True, f"{name}: unknown: {sorted(unknown)}, missing: {missing}"
     words = typed(name, given)

@@ -72,9 +72,7 @@ def _taken(profile: dict[str, Any], parser: dict[str, Any]) -> tuple[str, str]:
 
 def _memory(terminal: Console, verdict: dict[str, Any]) -> None:
     """What is said of it, and of whose facts."""
-    fits = {True: "fits", False: "does not fit", None: "uncertain"}[verdict["fits"]]
-    told = verdict["reason"].removeprefix("uncertain: ")
-    paragraph(terminal, f"memory {told if told.startswith('unknown') else f'{fits}: {told}'}", indent=2, style="dim")
+    paragraph(terminal, show_start.memory(verdict["fits"], verdict["reason"]), indent=2, style="dim")
     if facts := verdict["facts"]:
         sign = "" if facts["sure"] else f"{SIGN} "
         paragraph(terminal, f"facts: {sign}{facts['source']}", indent=2, style="dim")

@@ -33,8 +33,7 @@ def _headline(terminal: Console, data: dict[str, Any]) -> None:
     release = f"{show_start.sign(data['assumed'], 'release')}{launch['release']}"
     where = f"{launch['engine']} {release} on {len(launch['ranks'])} node(s) of '{data['cluster']}'"
     paragraph(terminal, where, indent=2, style="dim")
-    fits = {True: "fits", False: "does not fit", None: "uncertain"}[data["fits"]]
-    for line in (f"memory {fits}: {data['reason'].removeprefix('uncertain: ')}", *data.get("notes", ())):
+    for line in (show_start.memory(data["fits"], data["reason"]), *data.get("notes", ())):
         paragraph(terminal, line, indent=2, style="dim")
     if data.get("change"):
         paragraph(terminal, f"smallest change that fits: {data['change']}", indent=2)

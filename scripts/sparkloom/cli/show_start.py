@@ -11,6 +11,7 @@ from sparkloom.cli.show import COLOURS, complain, paragraph
 if TYPE_CHECKING:
     from rich.console import Console
 
+FITS = {True: "fits", False: "does not fit", None: "uncertain"}
 LOOKS = {"starts": "ok", "should start": "ok", "may not start": "warning", "will not start": "error"}
 
 
@@ -21,6 +22,12 @@ def head(terminal: Console, name: str, start: dict[str, str]) -> None:
     paragraph(terminal, Text.assemble((name, "bold"), "  ", (start["verdict"], COLOURS[LOOKS[start["verdict"]]]), why))
     surer = f"; surer: {start['surer']}" if start["surer"] else ""
     paragraph(terminal, f"{start['sure']}{surer}", indent=2, style="dim")
+
+
+def memory(fits: bool | None, reason: str) -> str:
+    """What is said of memory alone."""
+    told = reason.removeprefix("uncertain: ")
+    return f"memory {told}" if told.startswith("unknown") else f"memory {FITS[fits]}: {told}"
 
 
 def sign(assumed: Iterable[dict[str, Any]], about: str) -> str:

@@ -43,6 +43,8 @@ def diagnose_files(paths: Iterable[Path]) -> dict[str, Any]:
 
 def _in_time(logs: Sequence[str]) -> list[str]:
     """The lines of several logs in the order of their times; one log after the other where one tells no time."""
+    if len(logs) < 2:
+        return list(logs)
     timed = []
     for text in logs:
         moment = ""
@@ -51,7 +53,7 @@ def _in_time(logs: Sequence[str]) -> list[str]:
             timed.append((moment, line))
         if not moment:
             return list(logs)
-    return [line for _, line in sorted(timed, key=lambda it: it[0])] if len(logs) > 1 else list(logs)
+    return [line for _, line in sorted(timed, key=lambda it: it[0])]
 
 
 def _noise(lines: list[str]) -> list[dict[str, Any]]:
