@@ -1,7 +1,7 @@
 """An engine that is not the official release: its release's catalog, and what the profile says that it takes beyond.
 
 Nobody here ran the fork's parser, so what only `engine.fork` allows is let through and never silently: the flag check
-names each flag and value (`fork-unchecked`), and a launch shows it as the fork's own word.
+names each flag (`fork-unchecked`), `assumed:` each value, and a launch shows it as the fork's own word.
 """
 
 from __future__ import annotations
