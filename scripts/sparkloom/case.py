@@ -15,6 +15,7 @@ from sparkloom.inputs import profile as profiles
 from sparkloom.inputs import site_memory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import Platform
+from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch import fabric as fabrics
 from sparkloom.launch.groups import Placed
 from sparkloom.launch.resolve import Launch, Rank, resolve
@@ -73,7 +74,7 @@ def cluster(inventory: Inventory = None) -> Cluster:
 
 
 def judge(
-    profile: str,
+    profile: str | LoadedProfile,
     inventory: Inventory = None,
     *,
     overrides: Iterable[str] = (),
@@ -83,7 +84,9 @@ def judge(
     """Loads, resolves and judges one profile; with a seat, which a plan gave it, as that group of a fleet."""
     from sparkloom.judge import assumptions, fits, flags, profile_status, rules
 
-    loaded = profiles.load(profile, overrides=seat.overrides if seat else overrides)
+    loaded = profile
+    if isinstance(loaded, str):
+        loaded = profiles.load(loaded, overrides=seat.overrides if seat else overrides)
     flags.require_known(loaded)
     target = seat.site(cluster(inventory)) if seat else cluster(inventory)
     launch = resolve(loaded, target, release=release, seat=seat)
@@ -136,9 +139,10 @@ def ranking(inventory: Inventory = None, *, asked: Asked, nodes: int | None = No
     target = cluster(inventory)
 
     def judged(name: str) -> sessions.Candidate | None:
-        if profiles.load(name).profile.launch.parallel.nodes > len(target.nodes):
+        loaded = profiles.load(name)
+        if loaded.profile.launch.parallel.nodes > len(target.nodes):
             return None
-        case = judge(name, target)
+        case = judge(loaded, target)
         serious = [finding for finding in case.errors if finding.rule != "does-not-fit"]  # sessions say that themselves
         return None if serious else (case.launch.profile, case.launch.view(measured(target, case.launch)))
 

@@ -11,12 +11,13 @@ from typing import Any
 from sparkloom.base.assumption import Assumption
 from sparkloom.base.errors import InputError
 from sparkloom.base.finding import Finding, ranked
-from sparkloom.inputs import importers, known_models, site_memory
+from sparkloom.inputs import known_models, site_memory
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.catalogs import argv
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.cluster import Cluster, Node
-from sparkloom.inputs.importers import Found
+from sparkloom.inputs.importers import source
+from sparkloom.inputs.importers.found import Found
 from sparkloom.inputs.known_models import Facts
 from sparkloom.inputs.profile import LoadedSketch
 from sparkloom.judge import assumptions, fits, flags, rules
@@ -96,7 +97,7 @@ def take_in(
     `shown`: the file that the draft is written to; its lines are what findings name. `config`: the model's
     config.json, or its folder; `release`: of the engine, where a person names it.
     """
-    found = importers.read(text, name, engines.programs(), pick)
+    found = source.read(text, name, engines.programs(), pick)
     drafted = draft(found, Path(name).stem if name != "-" else "imported", release)
     facts = _kept(found) or known_models.facts_of(drafted.model, config)
     drafted.know(facts)

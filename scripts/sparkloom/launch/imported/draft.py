@@ -9,9 +9,9 @@ from typing import Any
 
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.catalogs import environment as catalogued
-from sparkloom.inputs.importers import Found, Leftover, Leftovers, Started, short, vocabulary
+from sparkloom.inputs.importers import vocabulary
 from sparkloom.inputs.importers.expansion import OPEN
-from sparkloom.inputs.importers.found import by_flag
+from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Started, by_flag, short
 from sparkloom.inputs.known_models import Facts
 from sparkloom.inputs.profile import Fork
 from sparkloom.launch import engines, forks
