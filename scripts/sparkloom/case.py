@@ -22,7 +22,7 @@ from sparkloom.launch.resolve import Launch, Rank, resolve
 from sparkloom.launch.values import EnvVar, Setting
 
 if TYPE_CHECKING:  # who only renders loads no capacity
-    from sparkloom.judge.capacity.sessions import Asked
+    from sparkloom.judge.capacity.verdict import Asked
     from sparkloom.judge.fleet import FleetPlan
 
 __all__ = [
@@ -112,14 +112,13 @@ def plan(profile: str, inventory: Inventory = None, *, sessions: Asked | None = 
     `sessions`: so many conversations of that length, for which room and time to the first token are told too.
     """
     from sparkloom.judge import profile_status, start
-    from sparkloom.judge.capacity import sessions as conversations
     from sparkloom.judge.capacity import verdict
 
     judged = judge(profile, inventory, **options)
     launch, sparks = judged.launch, measured(judged.cluster, judged.launch)
     planned = verdict.plan(launch, judged.cluster, sparks)
     ran = profile_status.measured(launch.profile) and launch.release == launch.profile.profile.engine.release
-    asked = {"sessions": conversations.sessions(launch.view(sparks), sessions)} if sessions else {}
+    asked = {"sessions": verdict.sessions(launch.view(sparks), sessions)} if sessions else {}
     return {
         "profile": judged.launch.profile.name,
         "cluster": judged.cluster.name,
@@ -134,11 +133,11 @@ def plan(profile: str, inventory: Inventory = None, *, sessions: Asked | None = 
 
 def ranking(inventory: Inventory = None, *, asked: Asked, nodes: int | None = None) -> list[dict[str, Any]]:
     """What `sparkloom profiles --fits --json` prints: profiles that nothing speaks against, the fastest first."""
-    from sparkloom.judge.capacity import sessions
+    from sparkloom.judge.capacity import verdict
 
     target = cluster(inventory)
 
-    def judged(name: str) -> sessions.Candidate | None:
+    def judged(name: str) -> verdict.Candidate | None:
         loaded = profiles.load(name)
         if loaded.profile.launch.parallel.nodes > len(target.nodes):
             return None
@@ -146,7 +145,7 @@ def ranking(inventory: Inventory = None, *, asked: Asked, nodes: int | None = No
         serious = [finding for finding in case.errors if finding.rule != "does-not-fit"]  # sessions say that themselves
         return None if serious else (case.launch.profile, case.launch.view(measured(target, case.launch)))
 
-    return sessions.ranking(filter(None, map(judged, profiles.names())), asked, nodes)
+    return verdict.ranking(filter(None, map(judged, profiles.names())), asked, nodes)
 
 
 def take_in(text: str, name: str, inventory: Inventory = None, **options: Any) -> dict[str, Any]:

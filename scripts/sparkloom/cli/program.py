@@ -98,7 +98,9 @@ def _ready() -> None:
         elif isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     streams.wrap()
-    gc.set_threshold(50_000)  # a command of half a second makes much and leaves little; by default it collects 190 times
+    gc.set_threshold(
+        50_000
+    )  # a command of half a second makes much and leaves little; by default it collects 190 times
     sys.unraisablehook = _nowhere_to_go
 
 

@@ -15,11 +15,11 @@ from sparkloom.base.finding import Finding, Severity
 from sparkloom.inputs.catalogs import argv as command_line
 from sparkloom.inputs.catalogs import environment, releases
 from sparkloom.inputs.catalogs.catalog import Catalog
-from sparkloom.inputs.catalogs.dialect import FlagError, FlagProblem
+from sparkloom.inputs.catalogs.flagtypes import FlagError, FlagProblem
 from sparkloom.inputs.profile import LoadedSketch
-from sparkloom.launch import engines, forks, ranges
+from sparkloom.launch import engines, ranges, reading
 from sparkloom.launch.resolve import Launch, LaunchSketch
-from sparkloom.launch.values import Setting
+from sparkloom.launch.values import EnvVar, Setting
 
 FIXES = {
     "unknown": "write the name that this release knows, or name another release in engine.release",
@@ -45,7 +45,7 @@ PARALLEL = {
 
 def require_known(loaded: LoadedSketch) -> None:
     """Refuses launch keys that no release of the engine has, and keys in another spelling than ours."""
-    catalog = forks.catalog(loaded, loaded.profile.engine.release)
+    catalog = reading.catalog(loaded, loaded.profile.engine.release)
     if catalog is None:
         return
     problems = [
@@ -57,7 +57,7 @@ def require_known(loaded: LoadedSketch) -> None:
 
 def check(launch: LaunchSketch) -> list[Finding]:
     """What the launch's release would refuse, warn about or look up in vain; one finding for each flag."""
-    catalog = forks.catalog(launch.profile, launch.release)
+    catalog = reading.catalog(launch.profile, launch.release)
     if catalog is None:
         return []
     by_flag: dict[str, Finding] = {}
@@ -71,8 +71,8 @@ def _of_a_fork(launch: LaunchSketch) -> Iterator[Finding]:
     fork = launch.profile.profile.engine.fork
     if fork is None:
         return
-    written = [*launch.settings, *launch.ranks[0].env]
-    own = [one.name for one in written if one.origin.why.startswith(forks.UNCHECKED)]
+    written: list[Setting | EnvVar] = [*launch.settings, *launch.ranks[0].env]
+    own = [one.name for one in written if one.origin.why.startswith(reading.UNCHECKED)]
     said = (
         f"{launch.engine} is the fork {fork.name}: flags are judged as those of "
         f"{engines.catalog(launch.engine, launch.release).version}, beside them {len(own)} by the fork's own word alone"
@@ -81,7 +81,7 @@ def _of_a_fork(launch: LaunchSketch) -> Iterator[Finding]:
     where = launch.profile.where("engine", "fork")
     yield Finding(where, OF_A_FORK, text, expected="", fix=FORK, severity="info", evidence=(fork.source,))
     if isinstance(launch, Launch) and (uneven := launch.profile.profile.uneven):
-        where, text = launch.profile.where("launch", "parallel"), f"{forks.UNCHECKED} ({fork.name}): {uneven}"
+        where, text = launch.profile.where("launch", "parallel"), f"{reading.UNCHECKED} ({fork.name}): {uneven}"
         yield Finding(where, OF_A_FORK, text, expected="", fix=FORK, severity="info", evidence=(fork.source,))
 
 

@@ -145,14 +145,14 @@ def judge(taken: Taken, cluster: Cluster) -> Verdict:
         verdict.findings += [problem.finding(REFUSED) for problem in error.problems]
         verdict.reason = "it cannot be launched as it stands"
         return verdict
-    platform = site_memory.platform(cluster.name, [place.node.name for place in launch.topology.places])
-    verdict.findings += [*flags.check(launch), *rules.check(launch, platform), *_files(launch)]
+    sparks = site_memory.platform(cluster.name, [place.node.name for place in launch.topology.places])
+    verdict.findings += [*flags.check(launch), *rules.check(launch, sparks), *_files(launch)]
     if drafted.spoken and drafted.spoken.catalog:
         verdict.command = _compared(drafted.spoken.catalog, drafted.start.words, launch)
     if isinstance(launch, Launch) and taken.facts:
-        verdict.findings += fits.check(launch, cluster, platform)
-        verdict.plan = planned(launch, cluster, platform).as_dict()
-        verdict.assumed = [*taken.assumed, *assumptions.of_platform(platform)]
+        verdict.findings += fits.check(launch, cluster, sparks)
+        verdict.plan = planned(launch, cluster, sparks).as_dict()
+        verdict.assumed = [*taken.assumed, *assumptions.of_platform(sparks)]
         verdict.fits, verdict.reason = verdict.plan["fits"], verdict.plan["reason"]
         if verdict.fits is False and not taken.facts.sure:
             verdict.fits, verdict.reason = None, f"uncertain, as the facts are: {verdict.reason}"

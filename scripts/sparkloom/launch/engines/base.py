@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sparkloom.base import document
-from sparkloom.inputs.catalogs.dialect import PLAIN, Dialect
+from sparkloom.inputs.catalogs.flagtypes import PLAIN, Dialect
 from sparkloom.inputs.profile import FlagValue, LoadedSketch, Model
 from sparkloom.launch import fabric, ranges
 from sparkloom.launch.ports import Port
@@ -18,8 +18,8 @@ from sparkloom.launch.ranges import Range
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 
 if TYPE_CHECKING:
+    from sparkloom.launch.memory.constants import Requirements
     from sparkloom.launch.memory.fit import Fit
-    from sparkloom.launch.memory.requirements import Requirements
     from sparkloom.launch.view import ModelView
 
 MODELS = "/models"  # where the node's model store is mounted in every pod (a hub cache, read offline)
