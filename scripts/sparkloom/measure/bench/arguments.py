@@ -7,10 +7,11 @@ this program as much CPU time and memory as a whole level of eight streams.
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import remembered
@@ -18,6 +19,7 @@ from sparkloom.measure.bench import settings
 from sparkloom.measure.bench.exchange import Limits
 from sparkloom.measure.bench.settings import Settings
 
+OPTIONS = Path(__file__).with_suffix(".json")
 ABOUT = """\
 Measure a served model: first token, tokens a second, and whether it is text.
 
@@ -57,7 +59,7 @@ def parse(words: Sequence[str]) -> tuple[Settings, argparse.Namespace]:
     if not read.url and not read.inventory:
         raise InputError.single("sparkloom bench", "where? --url names the server, -i the site", rule="option")
     chosen = {name: getattr(read, name) for name in Settings._fields if name != "limits"}
-    what = Settings(**chosen, limits=Limits(read.first_timeout, read.stall_timeout))
+    what = Settings(**chosen, limits=Limits(read.first_s, read.stall_s))
     if what.prefix and not any(what.depths):
         raise InputError.single("--prefix", "a share of --depth, and none is given", rule="option")
     return what, read
@@ -91,14 +93,28 @@ def _share(text: str) -> float:
     return value
 
 
+READERS: dict[str, Callable[[str], Any]] = {
+    "int": int, "path": Path, "share": _share, "tokens": _tokens, "seconds": _least(float, 0.1),
+    "number from 0": _least(float, 0), "from 0": _least(int, 0), "from 1": _least(int, 1), "from 2": _least(int, 2),
+    "streams": partial(settings.numbers, "--concurrency"), "rates": partial(settings.rates, "--rate"),
+    "depths": partial(settings.depths, "--depth"),
+}  # fmt: skip
+
+
 def _parser() -> argparse.ArgumentParser:
+    """A value that nobody gives is that of the Settings; `arguments.json` has all else of an option."""
     parser = _Parser(
         prog="sparkloom bench", description=ABOUT, epilog=END, allow_abbrev=False, add_help=False,
         formatter_class=_formatter,
     )  # fmt: skip
-    _what(parser.add_argument_group("what is sent"))
-    _how(parser.add_argument_group("how"))
-    _where(parser.add_argument_group("site and files"))
+    parser.register("action", "switch", argparse.BooleanOptionalAction)
+    for name, reader in READERS.items():
+        parser.register("type", name, reader)
+    for title, options in json.loads(OPTIONS.read_text(encoding="utf-8")).items():
+        group = parser.add_argument_group(title)
+        for option in options:
+            group.add_argument(*option.pop("names"), **option)
+    parser.set_defaults(**Settings._field_defaults, **Limits._field_defaults)
     return parser
 
 
@@ -107,68 +123,3 @@ def _formatter(prog: str) -> argparse.HelpFormatter:
 
     width = min(shutil.get_terminal_size().columns, 118)
     return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=width)
-
-
-def _what(add: argparse._ArgumentGroup) -> None:
-    option = add.add_argument
-    url = "the server: http(s)://HOST:PORT, with or without /v1 (default: the endpoint of -i)"
-    option("--url", default="", help=url)
-    option("--model", metavar="NAME", help="as the server names it (default: the only one)")
-    levels = "levels: streams at a time (default: 1,4,8)"
-    streams = partial(settings.numbers, "--concurrency")
-    option("-n", "--concurrency", dest="streams", type=streams, default="1,4,8", metavar="LIST", help=levels)
-    rate = "open loop: requests per second at random moments, such as 0.5,2"
-    option("--rate", dest="rates", type=partial(settings.rates, "--rate"), default=(), metavar="LIST", help=rate)
-    option("--requests", type=_least(int, 1), metavar="N", help="per level (default: one per stream; 32 with --rate)")
-    option("--max-tokens", type=_least(int, 2), default=3072, metavar="N", help="limit of an answer (default: 3072)")
-    thinking = "reasoning on or off (default: the model's own)"
-    option("--thinking", action=argparse.BooleanOptionalAction, default=None, help=thinking)
-    option("--temperature", type=_least(float, 0), metavar="T", help="default: the server's")
-    option("--ignore-eos", action="store_true", help="let every answer run to its limit")
-    counts = "ask for token counts with every chunk: exact with speculation, more bytes"
-    option("--token-counts", action="store_true", help=counts)
-    seed = "seed of the order of the prompts, the moments of --rate, and the engine (default: 1)"
-    option("--seed", type=int, default=1, metavar="N", help=seed)
-    depth = "tokens before every question, a level for each: 0,8k,64k,128k (default: 0)"
-    option("--depth", dest="depths", type=partial(settings.depths, "--depth"), default=(), metavar="LIST", help=depth)
-    prefix = "share of --depth that all requests have in common, for the prefix cache: 0.9 (default: 0)"
-    option("--prefix", type=_share, default=0.0, metavar="SHARE", help=prefix)
-    own = "further tokens before each question, never shared (default: 0)"
-    option("--prompt-tokens", type=_tokens, default=0, metavar="TOKENS", help=own)
-    tools = "offer tools and judge each answer's calls: name, JSON, arguments"
-    option("--tools", action="store_true", help=tools)
-    option(
-        "--prompts",
-        type=Path,
-        default=settings.PROMPTS,
-        metavar="FILE",
-        help="other prompts, in the shape of sparkloom/measure/bench/prompts.json",
-    )
-
-
-def _how(add: argparse._ArgumentGroup) -> None:
-    option = add.add_argument
-    warmup = "tokens of the warm-up before each level, never part of a figure; 0: none (default: 32)"
-    option("--warmup", dest="warmup_tokens", type=_least(int, 0), default=32, metavar="N", help=warmup)
-    first = "limit for the first token (default: 600)"
-    option("--first-timeout", type=_least(float, 0.1), default=600.0, metavar="SECONDS", help=first)
-    stall = "limit between two tokens (default: 120)"
-    option("--stall-timeout", type=_least(float, 0.1), default=120.0, metavar="SECONDS", help=stall)
-    flight = "with --rate: most requests at a time; waiting counts as latency (default: 256)"
-    option("--in-flight", dest="most_in_flight", type=_least(int, 1), default=256, metavar="N", help=flight)
-    option("--ca", type=Path, metavar="FILE", help="CA certificates for the server (PEM)")
-    option("--api-key-file", type=Path, metavar="FILE", help="file with the server's key")
-
-
-def _where(add: argparse._ArgumentGroup) -> None:
-    option = add.add_argument
-    option("-i", "--inventory", type=Path, metavar="DIR", help="site that serves (default: `sparkloom use`)")
-    option("--profile", metavar="NAME", help="with -i, if several are served")
-    group = "with -i: the group to measure"
-    option("--group", metavar="NAME", help=group)
-    option("-o", "--output", type=Path, metavar="DIR", help="folder for the result file, a new one per run")
-    submit = "also write the levels as Spark Arena's benchmark.csv"
-    option("--submit", type=Path, metavar="FILE", help=submit)
-    option("-q", "--quiet", action="store_true", help="no progress on standard error")
-    option("--json", action="store_true", dest="as_json", help="print the result as JSON instead of the table")
-    option("-h", "--help", action="help", help="show this and exit")
