@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from difflib import SequenceMatcher
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
+from sparkloom.base import document
 from sparkloom.base.errors import InputError, Problem, did_you_mean
 from sparkloom.base.finding import Finding, Severity
 from sparkloom.inputs.catalogs import argv as command_line
@@ -21,26 +24,14 @@ from sparkloom.launch import engines, ranges, reading
 from sparkloom.launch.resolve import Launch, LaunchSketch
 from sparkloom.launch.values import EnvVar, Setting
 
-FIXES = {
-    "unknown": "write the name that this release knows, or name another release in engine.release",
-    "deprecated": "write the replacement before the next release drops the old one",
-    "unregistered": "write a name that this release registers, or give the plugin that brings it",
-    "required": "add the missing flag",
-    "removed": "remove it, or write what the message names in its place",
-    "range": "write a number of that range, or leave the flag out for the engine's default",
-}
+_READ: dict[str, Any] = document.own((Path(__file__).parent / "data" / "flags.yml").read_text())
+FIXES: dict[str, str] = _READ["fixes"]
+PARALLEL: dict[str, list[str]] = _READ["parallel"]
 OF_A_FORK = "fork-unchecked"
 FORK = "nothing, if the image is that fork's; else take engine.fork out, and its flags"
 IGNORED = "remove it, or write the name that this release reads"  # of an environment variable
 SEVERITIES: dict[str, Severity] = {"deprecated": "warning", "abbreviated": "warning"}
 CLOSE = 0.78  # of two names' letters
-PARALLEL = {
-    "tp": ("tp", "tp_size", "tensor_parallel", "tensor_parallel_size"),
-    "pp": ("pp", "pp_size", "pipeline_parallel", "pipeline_parallel_size"),
-    "dp": ("dp", "data_parallel"),
-    "ep": ("ep", "ep_size", "expert_parallel", "expert_parallel_size"),
-    "nodes": ("nnodes", "num_nodes", "nodes"),
-}
 
 
 def require_known(loaded: LoadedSketch) -> None:
