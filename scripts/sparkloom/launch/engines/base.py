@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -213,17 +214,8 @@ def offline_environment() -> list[EnvVar]:
 
 def cache_environment(own: Mapping[str, str]) -> list[EnvVar]:
     """Kernels compiled at run time outlive the pod; the engine's own cache variables come on top."""
-    kept = Origin("platform", why="compiled once per profile, image and node: a cold start spends minutes on kernels")
-    folders = {
-        "CUDA_CACHE_PATH": "cuda",
-        "FLASHINFER_WORKSPACE_BASE": "",
-        "TORCHINDUCTOR_CACHE_DIR": "inductor",
-        "TORCH_EXTENSIONS_DIR": "torch_extensions",
-        "TRITON_CACHE_DIR": "triton",
-        **own,
-    }
-    caches = [EnvVar(name, f"{CACHE}/{folder}".rstrip("/"), kept) for name, folder in folders.items()]
-    return [*caches, *_variables("caches", "platform")]
+    common = _variables("caches", "platform", cache=CACHE)
+    return [*common, *(replace(common[0], name=name, value=f"{CACHE}/{folder}") for name, folder in own.items())]
 
 
 def nccl_environment(topology: Topology, place: Place) -> list[EnvVar]:
