@@ -1,15 +1,10 @@
-"""What the report draws of a grid: throughput and first token of its cells, and maps of its axes.
-
-As SVG text, in the colours of the page (its CSS variables): no script, no fonts.
-"""
+"""What the report draws of a grid: throughput and first token of its cells, and maps of its axes."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from html import escape
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,7 +12,7 @@ from sparkloom.measure.matrix import report_words as words
 from sparkloom.measure.matrix.grid import Grid, ReportedCell
 
 MOST_LINES = 16  # beyond this many, a line plot shows the fastest only
-WIDTH, LEFT, RIGHT, TOP, BOTTOM = 860, 56, 330, 30, 36
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 860, 340, 56, 330, 30, 36
 
 
 class Map(NamedTuple):
@@ -28,10 +23,32 @@ class Map(NamedTuple):
     rows: dict[str, list[ReportedCell | None]]
 
 
+class Line(NamedTuple):
+    """One cell: its points, and the height of its label."""
+
+    best: bool
+    label: str
+    hint: str
+    points: list[tuple[float, float]]
+    spot: float
+
+
+class Plot(NamedTuple):
+    """What `report_plot.svg.j2` draws, each with its place."""
+
+    levels: list[tuple[float, float]]
+    ticks: list[tuple[float, int]]
+    lines: list[Line]
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = LEFT
+    right: int = WIDTH - RIGHT
+
+
 class Plots(NamedTuple):
     """`note` says what a plot leaves out; `least` and `most` are the figures between which a map's colours lie."""
 
-    rates: str  # as SVG, empty where there is nothing to draw
+    rates: Plot | None  # None where there is nothing to draw
     waits: list[ReportedCell]  # the shortest first
     note: str
     across: str
@@ -52,14 +69,34 @@ def plots(grid: Grid) -> Plots:
     note = f"The {MOST_LINES} fastest; {left_out} slower ones are in the table." if left_out > 0 else ""
     waits = [reported for reported in fastest if reported.ttft_s(top) is not None]
     waits.sort(key=lambda reported: reported.ttft_s(top) or 0.0)
-    rates = lines([_series(reported, grid) for reported in fastest], grid.levels, "tok/s")
+    rates = _plot(fastest, grid)
     figures = [figure for reported in fine if (figure := reported.tok_s(top)) is not None]
     return Plots(rates, waits, note, *_maps(grid), min(figures, default=0.0), max(figures, default=1.0))
 
 
-def _series(reported: ReportedCell, grid: Grid) -> Series:
-    points = [(float(n), y) for n in grid.levels if (y := reported.tok_s(n)) is not None]
-    return Series(words.label(reported, grid), points, reported is grid.winner, words.title(reported, grid))
+def _plot(cells: list[ReportedCell], grid: Grid) -> Plot | None:
+    """Figures over concurrency; x is logarithmic because levels double."""
+    given = {cell.cell.id: [(n, y) for n in grid.levels if (y := cell.tok_s(n)) is not None] for cell in cells}
+    shown = sorted((cell for cell in cells if given[cell.cell.id]), key=lambda cell: cell is grid.winner)
+    if not shown:
+        return None
+    most = nice(max(y for cell in shown for _, y in given[cell.cell.id]))
+    low, high = math.log2(grid.levels[0]), math.log2(grid.levels[-1])
+
+    def across(n: float) -> float:
+        return LEFT + ((math.log2(n) - low) / (high - low) if high > low else 0.5) * (WIDTH - LEFT - RIGHT)
+
+    def down(figure: float) -> float:
+        return HEIGHT - BOTTOM - figure / most * (HEIGHT - TOP - BOTTOM)
+
+    points = [[(across(n), down(y)) for n, y in given[cell.cell.id]] for cell in shown]
+    spots = spread([line[-1][1] for line in points], TOP, HEIGHT - BOTTOM)
+    drawn = [
+        Line(cell is grid.winner, clip(words.label(cell, grid), 50), words.title(cell, grid), line, spot)
+        for cell, line, spot in zip(shown, points, spots, strict=True)
+    ]
+    levels = [(down(most * number / 4), most * number / 4) for number in range(5)]
+    return Plot(levels, [(across(n), n) for n in grid.levels], drawn)
 
 
 def _maps(grid: Grid) -> tuple[str, str, list[Map]]:
@@ -85,59 +122,6 @@ def _maps(grid: Grid) -> tuple[str, str, list[Map]]:
     return across, down, maps
 
 
-@dataclass(slots=True)
-class Series:
-    """One line: its points, and whether it is the one to look at."""
-
-    label: str
-    points: list[tuple[float, float]]
-    best: bool = False
-    hint: str = ""
-
-
-def lines(series: Sequence[Series], ticks: Sequence[float], y_label: str) -> str:
-    """Figures over concurrency; x is logarithmic because levels double."""
-    shown = sorted((line for line in series if line.points), key=lambda line: line.best)
-    if not shown:
-        return ""
-    height, top = 340, nice(max(y for line in shown for _, y in line.points))
-    low, high = math.log2(min(ticks)), math.log2(max(ticks))
-    span = (high - low) or 1.0
-
-    def at(x: float, y: float) -> tuple[float, float]:
-        across = (math.log2(x) - low) / span if high > low else 0.5
-        return LEFT + across * (WIDTH - LEFT - RIGHT), height - BOTTOM - y / top * (height - TOP - BOTTOM)
-
-    parts = _frame(height, top, y_label)
-    for tick in ticks:
-        parts.append(
-            f'<text class="axis" x="{at(tick, 0)[0]:.1f}" y="{height - 14}" text-anchor="middle">n={tick:g}</text>'
-        )
-    ends = [at(*line.points[-1]) for line in shown]
-    for line, (x, _), spot in zip(shown, ends, spread([y for _, y in ends], TOP, height - BOTTOM), strict=True):
-        kind = "best" if line.best else "other"
-        parts.append(
-            f'<text class="label {kind}" x="{x + 10:.1f}" y="{spot + 4:.1f}">{escape(clip(line.label, 50))}</text>'
-        )
-    for line in shown:
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*point) for point in line.points))
-        kind = "best" if line.best else "other"
-        parts.append(f'<g class="{kind}"><title>{escape(line.hint or line.label)}</title><polyline points="{path}"/>')
-        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in (at(*point) for point in line.points)]
-        parts.append("</g>")
-    return _svg(height, parts, f"{y_label} over concurrency")
-
-
-def _frame(height: int, top: float, y_label: str) -> list[str]:
-    parts = [f'<text class="axis" x="{LEFT - 46}" y="12">{escape(y_label)}</text>']
-    for number in range(5):
-        value = top * number / 4
-        y = height - BOTTOM - number / 4 * (height - TOP - BOTTOM)
-        parts.append(f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"/>')
-        parts.append(f'<text class="axis" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>')
-    return parts
-
-
 def spread(wanted: Sequence[float], top: float, bottom: float, gap: float = 14) -> list[float]:
     """Heights for labels: in the order of the points, none on another, inside the plot while there is room."""
     order = sorted(range(len(wanted)), key=lambda at: wanted[at])
@@ -149,14 +133,6 @@ def spread(wanted: Sequence[float], top: float, bottom: float, gap: float = 14) 
         spots[at] = max(top, min(spots[at], limit)) if len(order) * gap < bottom - top else spots[at]
         limit = spots[at] - gap
     return spots
-
-
-def _svg(height: float, parts: list[str], name: str) -> str:
-    body = "\n".join(parts)
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {height:g}" width="{WIDTH}" height="{height:g}" role="img" '
-        f'aria-label="{escape(name)}" xmlns="http://www.w3.org/2000/svg">\n{body}\n</svg>'
-    )
 
 
 def nice(value: float) -> float:
