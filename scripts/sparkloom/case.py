@@ -15,13 +15,14 @@ from sparkloom.inputs import profile as profiles
 from sparkloom.inputs import site_memory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import Platform
+from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch import fabric as fabrics
 from sparkloom.launch.groups import Placed
 from sparkloom.launch.resolve import Launch, Rank, resolve
 from sparkloom.launch.values import EnvVar, Setting
 
 if TYPE_CHECKING:  # who only renders loads no capacity
-    from sparkloom.judge.capacity.sessions import Asked
+    from sparkloom.judge.capacity.verdict import Asked
     from sparkloom.judge.fleet import FleetPlan
 
 __all__ = [
@@ -73,7 +74,7 @@ def cluster(inventory: Inventory = None) -> Cluster:
 
 
 def judge(
-    profile: str,
+    profile: str | LoadedProfile,
     inventory: Inventory = None,
     *,
     overrides: Iterable[str] = (),
@@ -83,7 +84,9 @@ def judge(
     """Loads, resolves and judges one profile; with a seat, which a plan gave it, as that group of a fleet."""
     from sparkloom.judge import assumptions, fits, flags, profile_status, rules
 
-    loaded = profiles.load(profile, overrides=seat.overrides if seat else overrides)
+    loaded = profile
+    if isinstance(loaded, str):
+        loaded = profiles.load(loaded, overrides=seat.overrides if seat else overrides)
     flags.require_known(loaded)
     target = seat.site(cluster(inventory)) if seat else cluster(inventory)
     launch = resolve(loaded, target, release=release, seat=seat)
@@ -109,14 +112,13 @@ def plan(profile: str, inventory: Inventory = None, *, sessions: Asked | None = 
     `sessions`: so many conversations of that length, for which room and time to the first token are told too.
     """
     from sparkloom.judge import profile_status, start
-    from sparkloom.judge.capacity import sessions as conversations
     from sparkloom.judge.capacity import verdict
 
     judged = judge(profile, inventory, **options)
     launch, sparks = judged.launch, measured(judged.cluster, judged.launch)
     planned = verdict.plan(launch, judged.cluster, sparks)
     ran = profile_status.measured(launch.profile) and launch.release == launch.profile.profile.engine.release
-    asked = {"sessions": conversations.sessions(launch.view(sparks), sessions)} if sessions else {}
+    asked = {"sessions": verdict.sessions(launch.view(sparks), sessions)} if sessions else {}
     return {
         "profile": judged.launch.profile.name,
         "cluster": judged.cluster.name,
@@ -131,18 +133,19 @@ def plan(profile: str, inventory: Inventory = None, *, sessions: Asked | None = 
 
 def ranking(inventory: Inventory = None, *, asked: Asked, nodes: int | None = None) -> list[dict[str, Any]]:
     """What `sparkloom profiles --fits --json` prints: profiles that nothing speaks against, the fastest first."""
-    from sparkloom.judge.capacity import sessions
+    from sparkloom.judge.capacity import verdict
 
     target = cluster(inventory)
 
-    def judged(name: str) -> sessions.Candidate | None:
-        if profiles.load(name).profile.launch.parallel.nodes > len(target.nodes):
+    def judged(name: str) -> verdict.Candidate | None:
+        loaded = profiles.load(name)
+        if loaded.profile.launch.parallel.nodes > len(target.nodes):
             return None
-        case = judge(name, target)
+        case = judge(loaded, target)
         serious = [finding for finding in case.errors if finding.rule != "does-not-fit"]  # sessions say that themselves
         return None if serious else (case.launch.profile, case.launch.view(measured(target, case.launch)))
 
-    return sessions.ranking(filter(None, map(judged, profiles.names())), asked, nodes)
+    return verdict.ranking(filter(None, map(judged, profiles.names())), asked, nodes)
 
 
 def take_in(text: str, name: str, inventory: Inventory = None, **options: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 from scripts.docs import evidence_page
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import inventory, profile
-from sparkloom.judge import measured_rows, nearest_runs
+from sparkloom.judge import comparable, measured_rows
 from sparkloom.launch import resolve
 from tests.places import REPO
 
@@ -122,25 +122,25 @@ def test_the_page_is_fresh() -> None:
 
 def test_precedents_find_the_shipped_profile_itself() -> None:
     loaded = profile.load("nvidia--nemotron-3-ultra-550b-a55b-nvfp4")
-    near = [run.as_dict() for run in nearest_runs.find(resolve.resolve(loaded, inventory.load()), 3)]
+    near = [run.as_dict() for run in comparable.find(resolve.resolve(loaded, inventory.load()), 3)]
     assert len(near) == 3
     assert near[0]["model"] == loaded.profile.model.id and near[0]["outcome"] == "ok"
     assert [item["distance"] for item in near] == sorted(item["distance"] for item in near)
     for item in near:
         assert item["source"].startswith("TESTLOG_")
         named = {difference["setting"] for difference in item["differences"]}
-        assert bool(named) == (item["distance"] > 0) and named <= set(nearest_runs.WEIGHTS)
+        assert bool(named) == (item["distance"] > 0) and named <= set(comparable.WEIGHTS)
 
 
 def test_best_is_the_fastest_sane_run() -> None:
-    best = nearest_runs.best("qwen3.5-397b", 3)
+    best = comparable.best("qwen3.5-397b", 3)
     assert [row["n8"] for row in best] == sorted((row["n8"] for row in best), reverse=True)
     assert best[0]["n8"] == 125.4, "garbage at 156 tok/s must not win"
 
 
 def test_best_of_an_unknown_model_is_refused() -> None:
     with pytest.raises(InputError, match="no measured row names a model like 'qwen9'"):
-        nearest_runs.best("qwen9")
+        comparable.best("qwen9")
 
 
 def test_the_shipped_rows_name_their_source() -> None:

@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkloom.inputs import importers, known_models
-from sparkloom.inputs.importers import Started
+from sparkloom.inputs import known_models
+from sparkloom.inputs.importers import source
+from sparkloom.inputs.importers.found import Started
 from sparkloom.launch import engines
 from sparkloom.launch.imported import command, spoken
 from sparkloom.launch.imported.draft import Draft, draft
 
 
 def drafted(text: str, name: str = "start.sh") -> Draft:
-    return draft(importers.read(text, name, engines.programs()), "test")
+    return draft(source.read(text, name, engines.programs()), "test")
 
 
 def named(made: Draft) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkloom.onnode.functions import common, lossless, parent, rail, stray
+from sparkloom.onnode.functions import common, lossless, rail
 from sparkloom.onnode.functions import main as functions
 
 PF, VF, MAC = "enp1s0f0np0", "enp1s0f0v0", "02:5b:00:00:01:00"
@@ -55,10 +55,10 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setattr(rail, "wait_for", lambda path, seconds: path.exists())
     monkeypatch.setattr(rail, "settle", lambda: None)
     monkeypatch.setattr(rail, "set_sysctls", lambda interface: None)
-    monkeypatch.setattr(stray, "namespaces", lambda: iter(()))
+    monkeypatch.setattr(rail, "namespaces", lambda: iter(()))
     monkeypatch.setattr(common, "ask", lambda *argv: None)
     monkeypatch.setattr(rail, "run", lambda *argv, timeout: "")
-    monkeypatch.setattr(parent, "notes", [])
+    monkeypatch.setattr(common, "notes", [])
     return Node(tmp_path, monkeypatch)
 
 
@@ -236,10 +236,10 @@ def namespace(tmp_path: Path, node: Node, monkeypatch: pytest.MonkeyPatch) -> It
     node.write("sriov_numvfs", "2")
     held = tmp_path / "cni-1"
     held.touch()
-    monkeypatch.setattr(stray, "PROC", tmp_path / "proc")
-    monkeypatch.setattr(stray, "namespaces", lambda: iter([held]))
-    monkeypatch.setattr(stray, "changed", lambda path: 0.0)
-    monkeypatch.setattr(stray, "ask", lambda *argv: [{"ifname": "lo"}, {"ifname": "net1", "address": MAC.upper()}])
+    monkeypatch.setattr(rail, "PROC", tmp_path / "proc")
+    monkeypatch.setattr(rail, "namespaces", lambda: iter([held]))
+    monkeypatch.setattr(rail, "changed", lambda path: 0.0)
+    monkeypatch.setattr(rail, "ask", lambda *argv: [{"ifname": "lo"}, {"ifname": "net1", "address": MAC.upper()}])
     yield held
 
 
@@ -259,16 +259,16 @@ def test_a_namespace_with_a_process_is_only_looked_at(tmp_path: Path, node: Node
 
 def test_a_young_namespace_may_belong_to_a_pod_that_starts(node: Node, namespace, monkeypatch) -> None:
     monkeypatch.undo()
-    now = stray.time.time()
-    monkeypatch.setattr(stray, "changed", lambda path: now - 5)
-    monkeypatch.setattr(stray, "namespaces", lambda: iter([namespace]))
-    monkeypatch.setattr(stray, "ask", lambda *argv: [{"ifname": "net1", "address": MAC}])
-    assert stray.find({MAC: VF}, {}, young=120) == []
-    assert stray.find({MAC: VF}, {}, young=1.0) == [(str(namespace), "net1", VF)]
+    now = rail.time.time()
+    monkeypatch.setattr(rail, "changed", lambda path: now - 5)
+    monkeypatch.setattr(rail, "namespaces", lambda: iter([namespace]))
+    monkeypatch.setattr(rail, "ask", lambda *argv: [{"ifname": "net1", "address": MAC}])
+    assert rail.find({MAC: VF}, {}, young=120) == []
+    assert rail.find({MAC: VF}, {}, young=1.0) == [(str(namespace), "net1", VF)]
 
 
 def test_another_card_of_a_dead_namespace_stays_there(node: Node, namespace, monkeypatch) -> None:
-    monkeypatch.setattr(stray, "ask", lambda *argv: [{"ifname": "eth0", "address": "02:00:00:00:00:01"}])
+    monkeypatch.setattr(rail, "ask", lambda *argv: [{"ifname": "eth0", "address": "02:00:00:00:00:01"}])
     assert node.run(monkeypatch) == 0 and node.asked == []
 
 
@@ -324,7 +324,7 @@ def test_a_port_that_a_living_pod_has_whole_is_left_alone_and_not_undone(node: N
 
 def test_a_port_that_a_dead_pod_left_behind_comes_back(node: Node, monkeypatch, capsys) -> None:
     whole(node, in_pod=True)
-    monkeypatch.setattr(stray, "find", lambda wanted, pci, young: [("/run/netns/x", "net2", pci["0000:01:00.0"])])
+    monkeypatch.setattr(rail, "find", lambda wanted, pci, young: [("/run/netns/x", "net2", pci["0000:01:00.0"])])
     assert node.run(monkeypatch) == 0 and f"{PF}: back from /run/netns/x" in capsys.readouterr().out
     assert any(f"link set dev net2 name {PF}" in line for line in node.asked)
 

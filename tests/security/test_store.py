@@ -25,7 +25,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs import inventory
 from sparkloom.launch import downloads
 from sparkloom.onnode.weights import wire
-from sparkloom.onnode.weights.manifest import Snapshot
+from sparkloom.onnode.weights.layout import Snapshot
 from sparkloom.site.checks import serving
 from tests.security.stores import COMMIT, MODEL, SECRET, Impostor, Node, Rogue, checkpoint, entry, nodes, outside
 

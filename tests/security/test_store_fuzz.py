@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from sparkloom.onnode.weights import wire
-from sparkloom.onnode.weights.manifest import Snapshot
+from sparkloom.onnode.weights.layout import Snapshot
 from sparkloom.onnode.weights.names import StoreError
 from tests.security.stores import COMMIT, MODEL, SECRET, checkpoint, entry, nodes, outside
 

@@ -26,7 +26,7 @@ from sparkloom.onnode.rank import answers, kernels, life, procs, status_log
 from sparkloom.onnode.rank.budget import RestartBudget
 from sparkloom.onnode.rank.group import Identity
 from sparkloom.onnode.rank.plan import GroupPlan, Member
-from sparkloom.onnode.rank.progress import Progress
+from sparkloom.onnode.rank.tokens import Progress
 from sparkloom.render.manifests import supervision
 from sparkloom.render.manifests.names import CONFIG_HASH, RANK
 from sparkloom.site.groups import waiting

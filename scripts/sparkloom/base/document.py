@@ -109,7 +109,8 @@ def find(named: str, folder: Path, more: str) -> Path | None:
     if "/" in named or named.endswith((".yml", ".yaml")):
         return Path(named)
     places = [folder, *map(Path, filter(None, [os.environ.get(more)]))]
-    return next((path for place in places for path in place.glob("*.yml") if path.stem == named), None)
+    files = (place / f"{named}.yml" for place in places)
+    return next((file for file in files if os.path.isfile(file)), None)  # noqa: PTH113 - False of a name too long
 
 
 def load(path: Path, *, shown: str | None = None) -> Document:

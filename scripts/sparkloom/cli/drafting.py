@@ -15,7 +15,7 @@ from sparkloom.cli.options import Inventory, Json, Profile
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs import site_memory
 from sparkloom.inputs.checkpoint import as_model, reading
-from sparkloom.judge.drafting import comparing, draft, likeness, page
+from sparkloom.judge.drafting import comparing, draft, likeness
 
 MOST_NODES = 8
 
@@ -48,10 +48,10 @@ def new(
         message = "is there already; name another file, or remove it"
         raise InputError.single(str(output), message, rule="file-exists")
     cluster = case.cluster(inventory)
-    platform = site_memory.platform(cluster.name, [node.name for node in cluster.nodes])
+    sparks = site_memory.platform(cluster.name, [node.name for node in cluster.nodes])
     found = reading.read(model, revision)
-    made = draft.draft(found, cluster, platform, nodes=nodes, engine=engine, release=release)
-    text = page.of(made)
+    made = draft.draft(found, cluster, sparks, nodes=nodes, engine=engine, release=release)
+    text = draft.of(made)
     if output:
         show.write(output, text)
     if json:

@@ -10,7 +10,7 @@ import typer
 from sparkloom import case
 from sparkloom.cli import show
 from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Release
-from sparkloom.judge import comparable, measured_rows, nearest_runs
+from sparkloom.judge import comparable, measured_rows
 
 SPEEDS = ("n1", "n4", "n8")
 KERNELS = ("moe_runner_backend", "attention_backend", "fp4_gemm_backend")
@@ -25,7 +25,7 @@ def find(
     json: Json = False,
 ) -> None:
     launch = case.judge(profile, inventory, overrides=overrides or [], release=engine_version).launch
-    show.out([near.as_dict() for near in nearest_runs.find(launch, limit)], json, _rows)
+    show.out([near.as_dict() for near in comparable.find(launch, limit)], json, _rows)
 
 
 def best(
@@ -33,7 +33,7 @@ def best(
     limit: Annotated[int, typer.Option(min=1, max=100)] = 5,
     json: Json = False,
 ) -> None:
-    show.out([nearest_runs.as_dict(row) for row in nearest_runs.best(model, limit)], json, _rows)
+    show.out([comparable.as_dict(row) for row in comparable.best(model, limit)], json, _rows)
 
 
 def compare(

@@ -14,7 +14,7 @@ from sparkloom.cli.options import AnyProfile, Context, Inventory, Json, Override
 from sparkloom.judge.start import WILL_NOT
 
 if TYPE_CHECKING:
-    from sparkloom.judge.capacity.sessions import Asked
+    from sparkloom.judge.capacity.verdict import Asked
 
 DEFAULT_CONTEXT = 32768  # of a session whose length is not told
 
@@ -79,7 +79,7 @@ def plan(
 
 
 def _asked(count: int | None, context: int | None, prefix_hit: float) -> Asked | None:
-    from sparkloom.judge.capacity.sessions import Asked
+    from sparkloom.judge.capacity.verdict import Asked
 
     if count is None and context is None:
         if prefix_hit:

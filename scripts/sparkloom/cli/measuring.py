@@ -11,7 +11,6 @@ import typer
 from sparkloom import case
 from sparkloom.cli import show
 from sparkloom.cli.options import Inventory, Json, Profile
-from sparkloom.measure.allreduce import jobs
 from sparkloom.measure.allreduce import run as collective
 from sparkloom.measure.matrix import evidence_add as adding
 from sparkloom.measure.matrix import report, run
@@ -73,7 +72,7 @@ def allreduce(
     if render:
         cluster = case.cluster(inventory)
         launch = case.judge(profile, cluster).launch
-        show.say(to_yaml(jobs.objects(launch, cluster, largest=largest, backend=backend)))
+        show.say(to_yaml(collective.objects(launch, cluster, largest=largest, backend=backend)))
         return
     sweep = collective.run(profile, inventory, show.complain, largest=largest, backend=backend)
     show.out(sweep, json, _sweep)

@@ -37,7 +37,7 @@ def profiles(
     if not fits and nodes is context is concurrency is None:
         show.out(profile_status.listing(), json, lambda shown: _profiles(shown, inventory))
         return
-    from sparkloom.judge.capacity.sessions import Asked
+    from sparkloom.judge.capacity.verdict import Asked
 
     asked = Asked(concurrency or 1, context or DEFAULT_CONTEXT)
     ranked = case.ranking(inventory, asked=asked, nodes=nodes)
@@ -88,7 +88,7 @@ def _profiles(listing: list[dict[str, Any]], inventory: Path | None) -> None:
 
 def _of_the_site(listing: list[dict[str, Any]], inventory: Path | None) -> None:
     """A line for each model that fits there: its fastest launch, and how many others there are."""
-    from sparkloom.judge.capacity.sessions import Asked
+    from sparkloom.judge.capacity.verdict import Asked
 
     site = case.cluster(inventory)
     ranked = case.ranking(site, asked=Asked(1, DEFAULT_CONTEXT))

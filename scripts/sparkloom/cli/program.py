@@ -6,6 +6,7 @@ standard output, too. Never a traceback: a crash leaves one in a file of its own
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from io import TextIOWrapper
@@ -97,6 +98,9 @@ def _ready() -> None:
         elif isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     streams.wrap()
+    gc.set_threshold(
+        50_000
+    )  # a command of half a second makes much and leaves little; by default it collects 190 times
     sys.unraisablehook = _nowhere_to_go
 
 

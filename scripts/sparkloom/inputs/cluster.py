@@ -214,3 +214,5 @@ class Cluster(Strict):
     fabric: Fabric
     images: dict[str, str] = Field(default={}, description="image -> digest, of the site's lock file")
     models: dict[str, str] = Field(default={}, description="model -> commit, of the site's lock file")
+
+    __hash__ = object.__hash__  # one that is read once is planned once

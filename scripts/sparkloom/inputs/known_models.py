@@ -17,8 +17,6 @@ from sparkloom.inputs.checkpoint import as_model, reading
 from sparkloom.inputs.checkpoint.sources import Folder
 
 _NVIDIA = re.compile(r"^nvidia-")
-GUESSED = "packing and precision by the name only"  # in the source of such facts
-BY_NAME = "precision and size are by the name alone, not this checkpoint's own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ def facts_of(model: str, config: Path | None = None) -> Facts | None:
     base, packing = split(model)
     for name, section in known.values():
         if split(section["id"])[0] == base:
-            return Facts(*_packed(section, name, model, packing), BY_NAME)
+            return Facts(*_packed(section, name, model, packing), precision.BY_NAME)
     return None
 
 
@@ -65,7 +63,7 @@ def _packed(section: dict[str, Any], profile: str, model: str, packing: str) -> 
     made = {
         key: value for key, value in section.items() if key not in ("revision", "measured", "runs_unpinned_code_of")
     }
-    made |= {"id": model, "source": f"shape as {other} (profile {profile}); {GUESSED}"}
+    made |= {"id": model, "source": f"shape as {other} (profile {profile}); {precision.GUESSED}"}
     if packing != split(other)[1]:
         stored: dict[str, str] = next(
             (named["precision"] for named in precision.NAMES if named["packing"] == packing), {}

@@ -31,6 +31,8 @@ class Format:
 _READ: dict[str, Any] = document.own(Path(__file__).with_name("formats.yml").read_text())
 PACKINGS: dict[str, str] = _READ["packings"]
 NAMES: list[dict[str, Any]] = _READ["names"]  # what an ending of a model's name says of its packing
+GUESSED = "packing and precision by the name only"  # in the source of such facts
+BY_NAME = "precision and size are by the name alone, not this checkpoint's own"
 
 
 def _known() -> dict[str, Format]:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sparkloom.base.assumption import SIGN, Assumption
-from sparkloom.inputs import known_models
+from sparkloom.inputs import precision
 from sparkloom.inputs.catalogs import argv, releases
 from sparkloom.inputs.catalogs.catalog import Catalog
-from sparkloom.inputs.importers import short
-from sparkloom.inputs.known_models import Facts
+from sparkloom.inputs.importers.found import short
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import Fork
 from sparkloom.judge import profile_status
 from sparkloom.launch import engines
 from sparkloom.launch.imported import spoken
-from sparkloom.launch.imported.draft import Draft
 from sparkloom.launch.resolve import Launch, image_recipe
+
+if TYPE_CHECKING:
+    from sparkloom.inputs.known_models import Facts
+    from sparkloom.launch.imported.draft import Draft
 
 RELEASE = "--engine-version RELEASE"
 CONFIG = "--config config.json"
@@ -29,8 +31,8 @@ WIDTH = 118  # of a comment in a draft
 def of_launch(launch: Launch, platform: Platform, told: bool) -> list[Assumption]:
     """Of a profile on a site. `told`: a person named the release."""
     profile, found = launch.profile.profile, [*of_platform(platform)]
-    if known_models.GUESSED in profile.model.source:
-        why = f"{known_models.BY_NAME}; {profile.model.source}"
+    if precision.GUESSED in profile.model.source:
+        why = f"{precision.BY_NAME}; {profile.model.source}"
         found.append(Assumption("facts", f"model {profile.model.id}", why, f"import {CONFIG}"))
     if profile_status.status(profile) in NOT_RUN and not told and image_recipe(launch.profile) is None:
         found += _of_image(launch.image, f"{launch.engine} {launch.release}")

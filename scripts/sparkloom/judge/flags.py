@@ -6,46 +6,37 @@ One that this release lacks, or a value that it refuses, is a finding: the profi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from difflib import SequenceMatcher
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
+from sparkloom.base import document
 from sparkloom.base.errors import InputError, Problem, did_you_mean
 from sparkloom.base.finding import Finding, Severity
 from sparkloom.inputs.catalogs import argv as command_line
 from sparkloom.inputs.catalogs import environment, releases
 from sparkloom.inputs.catalogs.catalog import Catalog
-from sparkloom.inputs.catalogs.dialect import FlagError, FlagProblem
-from sparkloom.inputs.profile import Fork, LoadedSketch
-from sparkloom.launch import engines, forks, ranges
+from sparkloom.inputs.catalogs.flagtypes import FlagError, FlagProblem
+from sparkloom.inputs.profile import LoadedSketch
+from sparkloom.launch import engines, ranges, reading
 from sparkloom.launch.resolve import Launch, LaunchSketch
-from sparkloom.launch.values import Setting
+from sparkloom.launch.values import EnvVar, Setting
 
-FIXES = {
-    "unknown": "write the name that this release knows, or name another release in engine.release",
-    "deprecated": "write the replacement before the next release drops the old one",
-    "unregistered": "write a name that this release registers, or give the plugin that brings it",
-    "required": "add the missing flag",
-    "removed": "remove it, or write what the message names in its place",
-    "range": "write a number of that range, or leave the flag out for the engine's default",
-}
+_READ: dict[str, Any] = document.own((Path(__file__).parent / "data" / "flags.yml").read_text())
+FIXES: dict[str, str] = _READ["fixes"]
+PARALLEL: dict[str, list[str]] = _READ["parallel"]
 OF_A_FORK = "fork-unchecked"
 FORK = "nothing, if the image is that fork's; else take engine.fork out, and its flags"
 IGNORED = "remove it, or write the name that this release reads"  # of an environment variable
 SEVERITIES: dict[str, Severity] = {"deprecated": "warning", "abbreviated": "warning"}
 CLOSE = 0.78  # of two names' letters
-PARALLEL = {
-    "tp": ("tp", "tp_size", "tensor_parallel", "tensor_parallel_size"),
-    "pp": ("pp", "pp_size", "pipeline_parallel", "pipeline_parallel_size"),
-    "dp": ("dp", "data_parallel"),
-    "ep": ("ep", "ep_size", "expert_parallel", "expert_parallel_size"),
-    "nodes": ("nnodes", "num_nodes", "nodes"),
-}
 
 
 def require_known(loaded: LoadedSketch) -> None:
     """Refuses launch keys that no release of the engine has, and keys in another spelling than ours."""
-    catalog = forks.catalog(loaded, loaded.profile.engine.release)
+    catalog = reading.catalog(loaded, loaded.profile.engine.release)
     if catalog is None:
         return
     problems = [
@@ -57,46 +48,32 @@ def require_known(loaded: LoadedSketch) -> None:
 
 def check(launch: LaunchSketch) -> list[Finding]:
     """What the launch's release would refuse, warn about or look up in vain; one finding for each flag."""
-    catalog = forks.catalog(launch.profile, launch.release)
+    catalog = reading.catalog(launch.profile, launch.release)
     if catalog is None:
         return []
     by_flag: dict[str, Finding] = {}
     for problem in _problems(launch, catalog):
         by_flag.setdefault(_key(problem.flag), _finding(launch, catalog, problem))
-    return [*_judged_by_another(launch, catalog), *_of_a_fork(launch, by_flag), *by_flag.values()]
+    return [*_judged_by_another(launch, catalog), *_of_a_fork(launch), *by_flag.values()]
 
 
-def _of_a_fork(launch: LaunchSketch, named: Mapping[str, Finding]) -> Iterator[Finding]:
-    """What the release itself would refuse and its fork is said to take: let through, and each said aloud."""
+def _of_a_fork(launch: LaunchSketch) -> Iterator[Finding]:
+    """What a release takes only in its fork; `assumed:` says each value."""
     fork = launch.profile.profile.engine.fork
     if fork is None:
         return
-    official = engines.catalog(launch.engine, launch.release)
-    passed = {_key(problem.flag): problem for problem in _problems(launch, official)}
-    unchecked = [problem for key, problem in passed.items() if key not in named]
-    unchecked += [problem for problem in _words_of_a_fork(launch, fork) if _key(problem.flag) not in {*passed, *named}]
-    where = launch.profile.where("engine", "fork")
+    written: list[Setting | EnvVar] = [*launch.settings, *launch.ranks[0].env]
+    own = [one.name for one in written if one.origin.why.startswith(reading.UNCHECKED)]
     said = (
-        f"{launch.engine} is the fork {fork.name}: flags are judged as those of {official.version}, beside them "
-        f"{len(unchecked)} by the fork's own word alone"
+        f"{launch.engine} is the fork {fork.name}: flags are judged as those of "
+        f"{engines.catalog(launch.engine, launch.release).version}, beside them {len(own)} by the fork's own word alone"
     )
-    yield Finding(where, OF_A_FORK, said, expected="", fix=FORK, severity="info", evidence=(fork.source,))
+    text = ": ".join(filter(None, (said, ", ".join(own))))
+    where = launch.profile.where("engine", "fork")
+    yield Finding(where, OF_A_FORK, text, expected="", fix=FORK, severity="info", evidence=(fork.source,))
     if isinstance(launch, Launch) and (uneven := launch.profile.profile.uneven):
-        where, text = launch.profile.where("launch", "parallel"), f"{forks.UNCHECKED} ({fork.name}): {uneven}"
+        where, text = launch.profile.where("launch", "parallel"), f"{reading.UNCHECKED} ({fork.name}): {uneven}"
         yield Finding(where, OF_A_FORK, text, expected="", fix=FORK, severity="info", evidence=(fork.source,))
-    for problem in unchecked:
-        text = f"{forks.UNCHECKED} ({fork.name}); the release says: {problem.message}"
-        where = _where(launch, problem)
-        yield Finding(where, OF_A_FORK, text, expected="", fix=FORK, severity="info", evidence=(fork.source,))
-
-
-def _words_of_a_fork(launch: LaunchSketch, fork: Fork) -> Iterator[FlagProblem]:
-    """Words that a fork adds to a flag that takes any text: the release's parser has no opinion on them."""
-    for setting in launch.settings:
-        form = fork.flags.get(setting.name)
-        if isinstance(form, list) and setting.value in form:
-            text = f"nothing of '{setting.value}', its parser takes any text for {setting.name}"
-            yield FlagProblem(setting.name, text, "unregistered")
 
 
 def _judged_by_another(launch: LaunchSketch, catalog: Catalog) -> Iterator[Finding]:

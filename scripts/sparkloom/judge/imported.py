@@ -11,12 +11,13 @@ from typing import Any
 from sparkloom.base.assumption import Assumption
 from sparkloom.base.errors import InputError
 from sparkloom.base.finding import Finding, ranked
-from sparkloom.inputs import importers, known_models, site_memory
+from sparkloom.inputs import known_models, site_memory
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.catalogs import argv
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.cluster import Cluster, Node
-from sparkloom.inputs.importers import Found
+from sparkloom.inputs.importers import source
+from sparkloom.inputs.importers.found import Found
 from sparkloom.inputs.known_models import Facts
 from sparkloom.inputs.profile import LoadedSketch
 from sparkloom.judge import assumptions, fits, flags, rules
@@ -96,7 +97,7 @@ def take_in(
     `shown`: the file that the draft is written to; its lines are what findings name. `config`: the model's
     config.json, or its folder; `release`: of the engine, where a person names it.
     """
-    found = importers.read(text, name, engines.programs(), pick)
+    found = source.read(text, name, engines.programs(), pick)
     drafted = draft(found, Path(name).stem if name != "-" else "imported", release)
     facts = _kept(found) or known_models.facts_of(drafted.model, config)
     drafted.know(facts)
@@ -144,14 +145,14 @@ def judge(taken: Taken, cluster: Cluster) -> Verdict:
         verdict.findings += [problem.finding(REFUSED) for problem in error.problems]
         verdict.reason = "it cannot be launched as it stands"
         return verdict
-    platform = site_memory.platform(cluster.name, [place.node.name for place in launch.topology.places])
-    verdict.findings += [*flags.check(launch), *rules.check(launch, platform), *_files(launch)]
+    sparks = site_memory.platform(cluster.name, [place.node.name for place in launch.topology.places])
+    verdict.findings += [*flags.check(launch), *rules.check(launch, sparks), *_files(launch)]
     if drafted.spoken and drafted.spoken.catalog:
         verdict.command = _compared(drafted.spoken.catalog, drafted.start.words, launch)
     if isinstance(launch, Launch) and taken.facts:
-        verdict.findings += fits.check(launch, cluster, platform)
-        verdict.plan = planned(launch, cluster, platform).as_dict()
-        verdict.assumed = [*taken.assumed, *assumptions.of_platform(platform)]
+        verdict.findings += fits.check(launch, cluster, sparks)
+        verdict.plan = planned(launch, cluster, sparks).as_dict()
+        verdict.assumed = [*taken.assumed, *assumptions.of_platform(sparks)]
         verdict.fits, verdict.reason = verdict.plan["fits"], verdict.plan["reason"]
         if verdict.fits is False and not taken.facts.sure:
             verdict.fits, verdict.reason = None, f"uncertain, as the facts are: {verdict.reason}"

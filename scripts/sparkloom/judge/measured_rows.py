@@ -1,7 +1,7 @@
 """The measured rows: what was tried on four Sparks, how it ended, and how well the rules foresee it.
 
 A row is one run: settings, outcome, speed. `view_of` makes of it what a rule may look at, and nothing else:
-outcome, symptom, notes and speeds stay outside. `data/README.md` says where the rows come from; `nearest_runs`
+outcome, symptom, notes and speeds stay outside. `data/README.md` says where the rows come from; `comparable`
 finds the runs nearest to a launch.
 """
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
@@ -98,6 +99,7 @@ class Plan:
         return tuple(e for e in self.endpoints if e.node == node and vf in (None, e.vf))
 
 
+@lru_cache(maxsize=8)
 def plan(cluster: Cluster) -> Plan:
     """Every VF index in use, for every node and rail. Refuses what would make two of anything the same."""
     faults = addressing.faults(cluster)

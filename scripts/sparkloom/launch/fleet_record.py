@@ -33,8 +33,8 @@ def read(file: Path, *, must: bool = False) -> dict[str, Running]:
             return {}
         message = "no such file; expected what `sparkloom fleet plan --json` writes"
         raise InputError.single(str(file), message, rule="missing-file") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        message = f"no record of groups ({error!r}); expected what `sparkloom fleet plan --json` writes"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        message = "no record of groups; expected what `sparkloom fleet plan --json` writes"
         raise InputError.single(str(file), message, rule="bad-record") from None
 
 

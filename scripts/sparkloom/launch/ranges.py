@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sparkloom.inputs.catalogs.dialect import FlagProblem
+from sparkloom.inputs.catalogs.flagtypes import FlagProblem
 
 
 @dataclass(frozen=True, slots=True)

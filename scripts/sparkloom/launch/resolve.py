@@ -19,7 +19,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.image_recipes import LoadedRecipe
 from sparkloom.inputs.platform import GB10, Platform
 from sparkloom.inputs.profile import LoadedProfile, LoadedSketch
-from sparkloom.launch import engines, fabric, forks, patience, pins, ports, reading
+from sparkloom.launch import engines, fabric, patience, pins, ports, reading
 from sparkloom.launch.engines import base
 from sparkloom.launch.groups import Placed
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
@@ -265,7 +265,7 @@ def _from_profile(loaded: LoadedSketch) -> list[Setting]:
         if isinstance(value, str):
             value = value.replace(base.MODEL_FOLDER, folder)
         where = loaded.where("launch", name)
-        why = forks.why(loaded.profile.engine.fork, name)
+        why = reading.why(loaded.profile.engine.fork, name)
         result.append(Setting(name, value, Origin("set" if where.startswith("--set") else "profile", where, why)))
     if problems:
         raise InputError(problems)
@@ -281,7 +281,7 @@ def merge(chosen: Sequence[Setting], derived: Sequence[Setting]) -> list[Setting
 def _environment(loaded: LoadedSketch, derived: Sequence[EnvVar]) -> tuple[EnvVar, ...]:
     fork = loaded.profile.engine.fork
     own = {
-        name: EnvVar(name, value, Origin("profile", loaded.where("env", name), forks.why(fork, name, variable=True)))
+        name: EnvVar(name, value, Origin("profile", loaded.where("env", name), reading.why(fork, name, variable=True)))
         for name, value in loaded.profile.env.items()
     }
     kept = [variable for variable in derived if variable.name not in own]

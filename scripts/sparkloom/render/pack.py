@@ -31,6 +31,7 @@ TASKS = sorted(path.stem for path in (ROOT / "sparkloom/onnode/tasks").glob("[a-
 START = "import sys\n\nfrom {} import main\n\nsys.exit(main(sys.argv[1:]))\n"
 # Read as text: to parse every file takes longer than to render a profile.
 IMPORT = re.compile(r"^\s*(?:from (sparkloom[\w.]*) import (\([^)]*\)|.*)|import (sparkloom[\w.]*))", re.M)
+DATA = re.compile(r'get_data\(__package__, "([^"]+)"\)')  # a file beside a module that it reads
 OPTIONAL = {"hf-xet"}  # compiled for one machine; plain downloads do without it
 TIME = (2000, 1, 1, 0, 0, 0)
 
@@ -72,7 +73,10 @@ def sources(module: str) -> dict[str, bytes]:
         if path in parts or not (ROOT / path).is_file():  # else it names something inside a module
             continue
         parts[path] = (ROOT / path).read_bytes()
-        waiting += [name.rpartition(".")[0] or name, *_imported(parts[path].decode())]
+        text = parts[path].decode()
+        beside = [path.rpartition("/")[0] + f"/{file}" for file in DATA.findall(text)]
+        parts |= {file: (ROOT / file).read_bytes() for file in beside}
+        waiting += [name.rpartition(".")[0] or name, *_imported(text)]
     return parts
 
 

@@ -11,7 +11,7 @@ from scripts.oracle import catalog as writer
 from sparkloom.inputs.catalogs import argv as command_line
 from sparkloom.inputs.catalogs import environment, flagtypes
 from sparkloom.inputs.catalogs.catalog import Catalog
-from sparkloom.inputs.catalogs.dialect import FlagError
+from sparkloom.inputs.catalogs.flagtypes import FlagError
 from sparkloom.inputs.catalogs.releases import FOLDER, UnknownEngine, nearest, releases
 from sparkloom.launch import engines
 

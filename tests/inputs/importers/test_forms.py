@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sparkloom.base.errors import InputError
-from sparkloom.inputs import importers
-from sparkloom.inputs.importers import Found, literals
+from sparkloom.inputs.importers import literals, source
+from sparkloom.inputs.importers.found import Found
 from sparkloom.launch import engines
 
 V1 = """
@@ -72,7 +72,7 @@ export const config = {
 
 
 def read(text: str, pick: str = "") -> Found:
-    return importers.read(text, "file", engines.programs(), pick)
+    return source.read(text, "file", engines.programs(), pick)
 
 
 def named(found: Found) -> dict[str, str]:

@@ -12,8 +12,8 @@ from sparkloom import case
 from sparkloom.base.amount import tokens
 from sparkloom.inputs.profile import Draft, Indexer
 from sparkloom.judge.capacity.prefill import Prefill
-from sparkloom.judge.capacity.sessions import Asked, sessions
 from sparkloom.judge.capacity.speed import Speed
+from sparkloom.judge.capacity.verdict import Asked, sessions
 from sparkloom.launch.engines import fit
 from tests.judge.capacity.conftest import QWEN, SUPER, ULTRA, Maker
 

@@ -13,7 +13,7 @@ from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.checkpoint import as_model, reading
 from sparkloom.inputs.platform import GB10
 from sparkloom.judge import profile_status
-from sparkloom.judge.drafting import comparing, draft, page, placement
+from sparkloom.judge.drafting import comparing, draft, placement
 from sparkloom.judge.drafting.draft import Draft
 from tests.public_models import folder
 
@@ -36,11 +36,11 @@ def made(name: str, **options: object) -> Draft:
 def test_a_draft_is_a_profile_that_nothing_refuses(name: str, tmp_path: Path) -> None:
     drafted = made(name)
     file = tmp_path / f"{drafted.name}.yml"
-    file.write_text(page.of(drafted))
+    file.write_text(draft.of(drafted))
     loaded = profiles.load(file)
     assert profile_status.status(loaded.profile) == "unvalidated"
     assert not [f for f in drafted.findings if f.severity == "error" and f.rule != "does-not-fit"], drafted.findings
-    assert max(map(len, page.of(drafted).splitlines())) <= 120
+    assert max(map(len, draft.of(drafted).splitlines())) <= 120
     assert drafted.data["model"] == loaded.profile.model.model_dump(exclude_unset=True, exclude_defaults=False) | {}
     assert not comparing.findings(loaded, as_model.of(reading.read(str(folder(name)))))
 
@@ -86,7 +86,7 @@ def test_a_draft_names_the_commit_that_it_was_made_from(tmp_path: Path) -> None:
     shutil.copytree(folder("nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-FP8"), place)
     drafted = draft.draft(reading.read(str(place)), inventory.load(None), GB10)
     file = tmp_path / f"{drafted.name}.yml"
-    file.write_text(page.of(drafted))
+    file.write_text(draft.of(drafted))
     assert profiles.load(file).profile.model.revision == commit
     assert drafted.data["launch"]["trust_remote_code"] is True
 
@@ -115,7 +115,7 @@ def test_heads_decide_what_can_be_split() -> None:
 
 def test_a_wrong_fact_has_its_place(tmp_path: Path) -> None:
     drafted = made("openai--gpt-oss-120b")
-    text = page.of(drafted).replace("sliding: 18", "sliding: 17").replace("hidden: 2880", "hidden: 2808")
+    text = draft.of(drafted).replace("sliding: 18", "sliding: 17").replace("hidden: 2880", "hidden: 2808")
     file = tmp_path / "wrong.yml"
     file.write_text(text)
     loaded = profiles.load(file)

@@ -45,7 +45,7 @@ MEMORY = '''
 
 from sparkloom.launch.memory import constants
 from sparkloom.launch.memory.fit import Ledger, available, requests, weigh
-from sparkloom.launch.memory.requirements import Requirements
+from sparkloom.launch.memory.constants import Requirements
 
 
 def requirements(view):

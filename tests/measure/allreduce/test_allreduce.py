@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from sparkloom.base.errors import InputError
-from sparkloom.measure.allreduce import jobs, run, verdict
+from sparkloom.measure.allreduce import run, verdict
 from sparkloom.onnode import allreduce
 from sparkloom.render import manifests, pack
 from sparkloom.render.manifests import names
@@ -32,7 +32,7 @@ def real(name: str) -> dict[str, str]:
 
 def objects(where: Any = None) -> list[case.Object]:
     where = where or case.cluster()
-    return jobs.objects(case.launch(case.ULTRA, where), where)
+    return run.objects(case.launch(case.ULTRA, where), where)
 
 
 def pods(found: list[case.Object]) -> list[case.Object]:
@@ -84,7 +84,7 @@ def test_ranks_meet_at_the_head_s_first_rail_and_no_service_leads_to_them() -> N
 @pytest.mark.parametrize(("name", "word"), [(case.SOLO, "one node"), (case.RPC, "no NCCL")])
 def test_where_nothing_crosses_the_network_it_is_refused(name: str, word: str) -> None:
     with pytest.raises(InputError, match=word):
-        jobs.objects(case.launch(name), case.cluster())
+        run.objects(case.launch(name), case.cluster())
 
 
 def test_real_logs_over_sockets_are_no_success_at_any_speed() -> None:
@@ -242,7 +242,7 @@ def test_gloo_beside_the_rails_is_no_success_at_any_speed() -> None:
 
 
 def test_a_backend_is_told_to_every_rank() -> None:
-    found = jobs.objects(case.launch(case.ULTRA), case.cluster(), backend=jobs.GLOO)
+    found = run.objects(case.launch(case.ULTRA), case.cluster(), backend=run.GLOO)
     for number, pod in enumerate(pods(found)):
         env = {v["name"]: v.get("value") for v in pod["spec"]["containers"][0]["env"]}
         assert (env["ALLREDUCE_BACKEND"], env["ALLREDUCE_ADDRESS"]) == ("gloo", f"192.168.100.{11 + number}")

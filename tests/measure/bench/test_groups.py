@@ -11,7 +11,7 @@ import pytest
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.measure import guard
-from sparkloom.measure.bench import arguments, command, result, site
+from sparkloom.measure.bench import command, result, site
 from sparkloom.measure.bench.settings import Settings
 from sparkloom.site import client
 from tests import inventories
@@ -121,7 +121,7 @@ def test_the_table_says_which_group_it_is_of() -> None:
 
 def test_a_group_without_a_site_is_refused() -> None:
     with pytest.raises(InputError, match="of which site"):
-        arguments.parse(["--url", "http://h:1", "--group", "glm"])
+        command.parse(["--url", "http://h:1", "--group", "glm"])
 
 
 def test_the_guard_takes_no_other_group_s_level(tmp_path: Path) -> None:

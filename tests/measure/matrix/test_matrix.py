@@ -14,7 +14,7 @@ import pytest
 
 from sparkloom.base.errors import InputError
 from sparkloom.measure.matrix import grid as grids
-from sparkloom.measure.matrix import report, report_svg
+from sparkloom.measure.matrix import report, report_plots
 from sparkloom.measure.matrix import spec as specs
 
 PROFILE = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
@@ -251,7 +251,7 @@ def test_an_empty_folder_still_reports(spec: Path) -> None:
 
 
 def test_labels_never_touch() -> None:
-    spots = report_svg.spread([100, 101, 102, 103, 299, 300], 20, 304)
+    spots = report_plots.spread([100, 101, 102, 103, 299, 300], 20, 304)
     ordered = sorted(spots)
     assert all(after - before >= 13.9 for before, after in pairwise(ordered))
     assert ordered[0] >= 20 and ordered[-1] <= 304.1
@@ -259,4 +259,4 @@ def test_labels_never_touch() -> None:
 
 @pytest.mark.parametrize(("value", "top"), [(0, 1), (0.9, 1), (43.4, 50), (201.5, 240), (1000, 1000)])
 def test_axes_end_at_round_numbers(value: float, top: float) -> None:
-    assert report_svg.nice(value) == pytest.approx(top)
+    assert report_plots.nice(value) == pytest.approx(top)

@@ -24,7 +24,8 @@ from sparkloom.inputs.image_recipes import HOST, LoadedRecipe
 from sparkloom.onnode.images import build, main, pull, sharing
 from sparkloom.onnode.images.build import Building
 from sparkloom.onnode.images.runtime import PINNED, ImageError, Runtime
-from sparkloom.onnode.weights import agent, check
+from sparkloom.onnode.weights import check
+from sparkloom.onnode.weights import main as weights_main
 from sparkloom.onnode.weights.job import Job
 from sparkloom.onnode.weights.layout import Store
 from sparkloom.site import image_build
@@ -184,7 +185,7 @@ def test_without_buildkit_it_is_said_what_is_missing(tmp_path: Path, monkeypatch
 
 def handed_on(store: Path, revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The weights' own agents carry it to a second node."""
-    monkeypatch.setattr(agent, "LINGER", 1.0)
+    monkeypatch.setattr(weights_main, "LINGER", 1.0)
     ports = [free_port(), free_port()]
     peer = {"kind": "peer", "name": "spark1", "addresses": ["127.0.0.1"], "port": ports[0]}
     jobs = []
@@ -195,7 +196,7 @@ def handed_on(store: Path, revision: str, tmp_path: Path, monkeypatch: pytest.Mo
             "connections": 2, "downstream": number == 0,
         }  # fmt: skip
         jobs.append(Job(spec, tmp_path / f"job-{number}"))
-    threads = [threading.Thread(target=agent.run, args=(job,), daemon=True) for job in jobs]
+    threads = [threading.Thread(target=weights_main.transfer, args=(job,), daemon=True) for job in jobs]
     threads[0].start()
     assert jobs[0].listed.wait(30)
     jobs[1].spec["manifests"] = jobs[0].manifests

@@ -16,7 +16,7 @@ import pytest
 
 from sparkloom.judge import rules
 from sparkloom.launch import engines
-from sparkloom.onnode.rank import causes, kernels, procs, progress
+from sparkloom.onnode.rank import causes, kernels, procs, tokens
 from sparkloom.onnode.rank.budget import RestartBudget
 from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.onnode.rank.transport import Transport
@@ -146,7 +146,7 @@ REQUESTS, MOVES = ("sglang:num_running_reqs", "sglang:num_queue_reqs"), ("sglang
     ],
 )  # fmt: skip
 def test_counters_are_read_from_each_engine_s_page(page: str, seen: Any) -> None:
-    assert progress.numbers(page, REQUESTS, MOVES) == seen
+    assert tokens.numbers(page, REQUESTS, MOVES) == seen
 
 
 def test_every_engine_s_counters_are_names_that_its_stand_in_or_code_has() -> None:

@@ -14,7 +14,7 @@ from huggingface_hub import snapshot_download
 
 from sparkloom.inputs import profile
 from sparkloom.launch import downloads
-from sparkloom.onnode.weights import agent, check, peer, serve
+from sparkloom.onnode.weights import check, main, peer, serve
 from sparkloom.onnode.weights.job import Job
 from sparkloom.onnode.weights.layout import Store
 from testbed.standins.hub import repository, weights
@@ -53,9 +53,9 @@ def hub(tmp_path: Path, made: Repository) -> Iterator[Serve]:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nobody lingers in a test, and an answer stands still for less than that, as on a node; servers are closed."""
-    monkeypatch.setattr(agent, "LINGER", 1.0)
+    monkeypatch.setattr(main, "LINGER", 1.0)
     monkeypatch.setattr(serve, "PATIENCE", 0.1)
-    monkeypatch.setattr(agent, "REPORT", 0.05)
+    monkeypatch.setattr(main, "REPORT", 0.05)
     monkeypatch.setattr(peer, "SILENCE", 3.0)
     started: list[serve.Server] = []
     start = serve.start
@@ -108,7 +108,7 @@ def jobs(tmp_path: Path, source: dict[str, Any], count: int = 4, revision: str |
 
 def run(chain: list[Job]) -> list[Job]:
     """The first begins; what it lists is what the controller tells the others."""
-    threads = [threading.Thread(target=agent.run, args=(job,), daemon=True) for job in chain]
+    threads = [threading.Thread(target=main.transfer, args=(job,), daemon=True) for job in chain]
     threads[0].start()
     chain[0].listed.wait(30)
     for job, thread in zip(chain[1:], threads[1:], strict=True):

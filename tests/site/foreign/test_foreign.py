@@ -15,7 +15,7 @@ from sparkloom.launch import fabric
 from sparkloom.site import nodefiles
 from sparkloom.site.foreign import judge
 from sparkloom.site.foreign import netplan as netplan_files
-from sparkloom.site.foreign.definition import Definition
+from sparkloom.site.foreign.netplan import Definition
 from sparkloom.site.foreign.node import Node
 from tests.places import REPO
 from tests.site.foreign import published

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sparkloom.inputs import lock_file, profile
-from sparkloom.site.k3s import needs
+from sparkloom.site.k3s import judge
 from tests.k3s_sites import chosen, site
 
 A, B = ("sha256:" + letter * 64 for letter in "ab")
@@ -18,12 +18,12 @@ PROFILE = "nvidia--minimax-m2.5-nvfp4--2node"
 
 def found(
     folder: Path, options: dict[str, Any] | None = None, *, served: str = PROFILE, take: str = "", **ours: str
-) -> dict[str, needs.Need]:
+) -> dict[str, judge.Need]:
     chose = chosen(**{"k3s_artifacts": "/stick", **(options or {})})
     loaded = profile.load(served) if served else None
-    engines = [needs.engine(loaded, ["spark1", "spark2"], take, folder / "images.yml")] if loaded else []
+    engines = [judge.engine(loaded, ["spark1", "spark2"], take, folder / "images.yml")] if loaded else []
     named = {"multus_image": MULTUS, "gpu_runtime_image": GPU, "gateway_router_image": "", **ours}
-    return {need.where: need for need in needs.every(chose, site(["box1"], nodes=3), named, engines)}
+    return {need.where: need for need in judge.every(chose, site(["box1"], nodes=3), named, engines)}
 
 
 def test_each_image_is_needed_where_its_pods_run(tmp_path: Path) -> None:

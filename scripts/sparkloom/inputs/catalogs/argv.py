@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from sparkloom.inputs.catalogs import hints
 from sparkloom.inputs.catalogs.catalog import Catalog, Flag
-from sparkloom.inputs.catalogs.dialect import Dialect, FlagError, FlagProblem
+from sparkloom.inputs.catalogs.flagtypes import Dialect, FlagError, FlagProblem
 
 _NEGATIVE = re.compile(r"-\d+$|-\d*\.\d+$")
 

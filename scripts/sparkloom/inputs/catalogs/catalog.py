@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from sparkloom.inputs.catalogs import flagtypes
-from sparkloom.inputs.catalogs.dialect import PLAIN, Dialect
+from sparkloom.inputs.catalogs.flagtypes import PLAIN, Dialect
 from sparkloom.inputs.catalogs.releases import FOLDER, Resolved, nearest
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from sparkloom.inputs.catalogs import hints
 from sparkloom.inputs.catalogs.catalog import Catalog, Variable
-from sparkloom.inputs.catalogs.dialect import FlagProblem
+from sparkloom.inputs.catalogs.flagtypes import FlagProblem
 from sparkloom.inputs.catalogs.releases import releases
 
 _WORDS = {"bool": ("true", "1", "yes", "y", "false", "0", "no", "n"), "bool01": ("0", "1")}

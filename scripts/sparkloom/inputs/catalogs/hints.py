@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from sparkloom.inputs.catalogs import flagtypes
 from sparkloom.inputs.catalogs.catalog import Catalog
-from sparkloom.inputs.catalogs.dialect import FlagProblem
+from sparkloom.inputs.catalogs.flagtypes import FlagProblem
 from sparkloom.inputs.catalogs.releases import engines, releases
 
 # A plugin file may register more names than the release brings.

@@ -7,8 +7,10 @@ import struct
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from sparkloom.base import document
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.checkpoint.config import parse
 from sparkloom.inputs.checkpoint.sources import Source
@@ -18,11 +20,11 @@ INDEX = "model.safetensors.index.json"
 FIRST = 100_000  # bytes of a file that are asked for at once; most headers are shorter
 LARGEST = 100_000_000  # bytes of a header: the format's own limit
 AT_ONCE = 16
-TYPES = {
-    "BF16": "bf16", "F16": "f16", "F32": "f32", "F64": "f64", "F8_E4M3": "f8", "F8_E5M2": "f8", "F8_E8M0": "e8m0",
-    "F4": "f4", "U8": "u8", "I8": "i8", "I16": "i16", "U16": "u16", "I32": "i32", "U32": "u32", "I64": "i64",
-    "BOOL": "bool",
-}  # fmt: skip
+_READ: dict[str, Any] = document.own(Path(__file__).with_suffix(".yml").read_text())
+TYPES: dict[str, str] = _READ["types"]
+_GROUPS: list[tuple[re.Pattern[str], Group]] = [(re.compile(pattern), group) for pattern, group in _READ["groups"]]
+_LAYER = re.compile(r"\.?layers?\.(\d+)\.|\.h\.(\d+)\.|blk\.(\d+)\.")
+_PACKED = re.compile(rf"(\.weight)?(\.|_)({'|'.join(_READ['packed'])})$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,33 +107,6 @@ def _refusal(file: str, message: str) -> InputError:
     return InputError.single(file, message, rule="bad-header")
 
 
-# What a name says, where no reader said it before. The first match counts.
-_NAMES: tuple[tuple[str, Group], ...] = (
-    (r"(^|\.)(visual|vision|vision_tower|vision_model|multi_modal_projector|mm_projector|embed_vision|aligner|"
-     r"patch_merge_mlp|audio_tower|embed_audio)(\.|$)|(^|\.)image_(start|end|newline)", "vision"),
-    (r"(^|\.)(mtp|nextn)(\.|$)|\.(eh_proj|enorm|hnorm|shared_head)(\.|$)", "draft"),
-    (r"engram\.embed|ngram_embedding|embed_tokens_per_layer", "tables"),
-    (r"(^|\.)(embed_tokens|embeddings|word_embeddings|wte|tok_embeddings|embed)\.", "embedding"),
-    (r"(^|\.)(lm_head|head|output)\.", "head"),
-    (r"shared_expert", "shared"),
-    (r"\.experts?\.", "experts"),
-    (r"\.(gate|router)(\.|$)|e_score_correction_bias", "router"),
-    (r"latent_proj", "latent"),
-    (r"linear_attn|delta", "linear"),
-    (r"mamba|ssm|\.(in_proj|conv1d|A_log|D|dt_bias)(\.|$)", "mamba"),
-    (r"attn|attention|\.[qkvo]_proj\.", "attention"),
-    (r"mlp|feed_forward|ffn|\.(up|gate|down)_proj\.", "dense"),
-    (r"norm|\.ln_", "norms"),
-)  # fmt: skip
-_COMPILED = [(re.compile(pattern), group) for pattern, group in _NAMES]
-_LAYER = re.compile(r"\.?layers?\.(\d+)\.|\.h\.(\d+)\.|blk\.(\d+)\.")
-# What stands behind a weight's name where a packer wrote it.
-_PACKED = re.compile(
-    r"(\.weight)?(\.|_)(weight_packed|weight_scale_inv|weight_scale_2|weight_scale|input_scale|scale_inv|scale|scales|"
-    r"blocks|qweight|qzeros|g_idx|weight_global_scale|input_global_scale|weight_shape|k_scale|v_scale)$"
-)
-
-
 def module(name: str) -> str:
     """The matrix that a tensor belongs to: `a.b.weight_scale` and `a.b.weight` are of `a.b`."""
     return _PACKED.sub("", name).removesuffix(".weight")
@@ -145,9 +120,9 @@ def starred(name: str) -> str:
 def group_of(name: str, layers: int | None = None) -> Group:
     """By the name alone; `layers`: what is beyond the last of them drafts."""
     numbered = layer_of(name)
-    if layers is not None and numbered is not None and numbered >= layers and not _COMPILED[0][0].search(name):
+    if layers is not None and numbered is not None and numbered >= layers and not _GROUPS[0][0].search(name):
         return "draft"
-    return next((group for pattern, group in _COMPILED if pattern.search(name)), "other")
+    return next((group for pattern, group in _GROUPS if pattern.search(name)), "other")
 
 
 def layer_of(name: str) -> int | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from sparkloom.inputs.checkpoint import tables
+from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.tensors import Tensor, listed, matrix, vector
 
 
@@ -21,7 +21,7 @@ class Listed:
     place: str
 
     def tensors(self, at: str) -> Iterator[Tensor]:
-        table = tables.read("parts")[type(self).__name__]
+        table = tensors.read("parts")[type(self).__name__]
         yield from listed(f"{at}.{self.place}", table["tensors"], lambda word: int(getattr(self, word)), table["group"])
 
 

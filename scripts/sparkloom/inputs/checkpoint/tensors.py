@@ -1,19 +1,30 @@
-"""Tensors of a model by name, shape and group; and tables that list them for whoever knows the widths."""
+"""Tensors of a model by name, shape and group; and the tables that list them.
+
+`towers.yml` has vision towers, `extras.yml` what architectures have beside their parts.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from math import prod
 from operator import add, floordiv, mul, sub
+from pathlib import Path
 from typing import Any, Literal
+
+from sparkloom.base import document
+from sparkloom.inputs.checkpoint.config import Config
 
 Group = Literal[
     "embedding", "head", "attention", "linear", "mamba", "experts", "shared", "router", "latent", "dense", "norms",
     "vision", "draft", "tables", "other",
 ]  # fmt: skip
+Width = Callable[[str], int]  # of a word in a table
+_SIGNS: dict[str, Callable[[int, int], int]] = {"+": add, "-": sub, "*": mul, "/": floordiv}
+_REPEATED = re.compile(r"<(\w+)>|\{([\w.,]+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +57,6 @@ def norm(name: str, size: int, *, bias: bool = False) -> Iterator[Tensor]:
         yield vector(f"{name}.weight", size)
         if bias:
             yield vector(f"{name}.bias", size)
-
-
-Width = Callable[[str], int]  # of a word in a table
-_SIGNS: dict[str, Callable[[int, int], int]] = {"+": add, "-": sub, "*": mul, "/": floordiv}
-_REPEATED = re.compile(r"<(\w+)>|\{([\w.,]+)\}")
 
 
 def computed(term: int | str, width: Width) -> int:
@@ -94,3 +100,39 @@ def _of_row(name: str, said: Mapping[str, Any], width: Width, group: Group) -> I
     yield Tensor(name if kind == "vector" else f"{name}.weight", shape, group, linear=kind == "matrix", always=always)
     if bias:
         yield vector(f"{name}.bias", shape[0], group)
+
+
+def tower(config: Config, name: str, **given: int) -> tuple[Tensor, ...]:
+    """The tower below the model's vision_config; none where config.json has no such section."""
+    section, table = config.section("vision_config"), read("towers")[name]
+    if section is None:
+        return ()
+    width = _widths(section.about("vision"), table, given)
+    return tuple(tensor for place, rows in table["places"].items() for tensor in listed(place, rows, width, "vision"))
+
+
+def extras(text: Config, name: str, at: str = "", **given: int) -> tuple[Tensor, ...]:
+    """Those of one table, below a place."""
+    table = read("extras")[name]
+    width = _widths(text.about(table.get("about", "")), table, given)
+    return tuple(listed(at, table["tensors"], width, table["group"]))
+
+
+def _widths(facts: Config, table: Mapping[str, Any], given: Mapping[str, int]) -> Width:
+    otherwise = {**table.get("else", {}), **{word: int(number) for word, number in given.items()}}
+
+    def width(word: str) -> int:
+        """A list is as wide as it is long, a flag is 0 or 1."""
+        said = facts.value(word)
+        if isinstance(said, list | bool):
+            return len(said) if isinstance(said, list) else int(said)
+        return computed(otherwise[word], width) if said is None and word in otherwise else facts.number(word)
+
+    return width
+
+
+@cache
+def read(name: str) -> dict[str, Any]:
+    """One of the files of tables beside this one."""
+    tables: dict[str, Any] = document.own(Path(__file__).with_name(f"{name}.yml").read_text())
+    return tables

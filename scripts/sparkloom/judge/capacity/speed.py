@@ -14,8 +14,8 @@ from functools import cached_property
 from sparkloom.judge.capacity import traffic
 from sparkloom.launch import engines
 from sparkloom.launch.memory import constants
+from sparkloom.launch.memory.constants import Requirements, Speculation
 from sparkloom.launch.memory.figure import Figure
-from sparkloom.launch.memory.requirements import Requirements, Speculation
 from sparkloom.launch.view import ModelView
 
 LEVELS = (1, 4, 8)
@@ -96,7 +96,10 @@ class Speed:
         usual = constants.ACCEPTANCE.number
         chance = usual if chance is None else chance
         length = (1 - chance**speculation.most) / (1 - chance)
-        return length, f"accept length not measured; {usual:g} per further draft token: {constants.ACCEPTANCE.origin}"
+        return (
+            length,
+            f"accept length not measured; {usual:g} per further draft token: {constants.ACCEPTANCE.origin}",
+        )
 
     def _step(self, batch: float, positions: int, apart: float = 1.0) -> float:
         """Seconds of one stage for `batch` requests, each with `positions` tokens to compute."""

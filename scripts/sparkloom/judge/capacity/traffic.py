@@ -8,7 +8,7 @@ import re
 from sparkloom.inputs.precision import weight
 from sparkloom.inputs.profile import Model, Precision
 from sparkloom.launch.memory import constants, state, weights
-from sparkloom.launch.memory.requirements import Requirements
+from sparkloom.launch.memory.constants import Requirements
 from sparkloom.launch.view import ModelView
 
 # Expected maximum of k equal normal variables, in standard deviations: how far the unluckiest of k ranks is off.

@@ -3,41 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from sparkloom.base import document
 from sparkloom.base.finding import Finding, Severity
 from sparkloom.inputs import precision
 from sparkloom.inputs.checkpoint.as_model import Drafted
 from sparkloom.inputs.profile import LoadedProfile, flow
 
-# By how much a number may differ: publishers round (120B), and count a vision tower or not.
-ROUNDED = {"parameters_b": 0.06, "active_b": 0.15, "size_gb": 0.02}
+_READ: dict[str, Any] = document.own(Path(__file__).with_suffix(".yml").read_text())
+ROUNDED: dict[str, float] = _READ["rounded"]
+NOT_COMPARED: list[str] = _READ["not_compared"]
+WEIGHTY: list[str] = _READ["weighty"]
 NEAR = 0.01  # two words for what weighs the same
-NOT_COMPARED = (
-    "source",
-    "revision",
-    "measured",
-    "draft",
-    "file",
-    "runs_unpinned_code_of",
-    "gated",
-    "accept_length",
-    "lives",
-    "split",
-)
-# Facts that memory and speed are computed from: wrong ones mislead, the others are only incomplete.
-WEIGHTY = (
-    "layers",
-    "attention",
-    "experts",
-    "mamba",
-    "linear",
-    "hidden",
-    "vocab",
-    "dense_inter",
-    "precision",
-    "checkpoint",
-)
 
 
 def findings(loaded: LoadedProfile, facts: Drafted) -> list[Finding]:

@@ -1,15 +1,19 @@
-"""draft(checkpoint) -> a profile, what each of its values stands on, and what nobody could say."""
+"""draft(checkpoint) -> a profile, what each of its values stands on, and what nobody could say.
+
+As a file: a profile's text, a comment for each fact's source, and what is not known on top.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
 import yaml
 
+from sparkloom.base import document
 from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.base.finding import Finding, ranked
 from sparkloom.inputs import profile as profiles
@@ -19,11 +23,11 @@ from sparkloom.inputs.checkpoint.reading import Checkpoint
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import FlagValue, LoadedProfile, Model
-from sparkloom.judge import fits, flags, rules
+from sparkloom.judge import assumptions, fits, flags, rules
+from sparkloom.judge.comparable import Near
 from sparkloom.judge.drafting import likeness, placement
 from sparkloom.judge.drafting.likeness import Like
 from sparkloom.judge.drafting.placement import Placement
-from sparkloom.judge.nearest_runs import Near
 from sparkloom.launch import engines
 from sparkloom.launch.resolve import Launch, resolve
 
@@ -37,6 +41,9 @@ ROOM = frozenset({"does-not-fit", "fit-uncertain", "near-guard-floor", "weights-
 TABLES = "n-gram tables"
 FEW = 4  # Sparks: more than that is few people's
 DROPS = 12  # flags that rules may take out before the draft is shown as it is
+PARSERS = frozenset({"tool_call_parser", "reasoning_parser", "kv_cache_dtype"})
+DEPTH = 2  # of the keys that have a source: model.layers
+HEAD = "# yaml-language-server: $schema=schema.json"
 
 
 @dataclass
@@ -127,9 +134,6 @@ def _flags(made: Draft, model: Model, name: str, like: Like | None) -> dict[str,
             said[key] = value
             made.sources[f"launch.{key}"] = f"as {like.name}"
     return said
-
-
-PARSERS = frozenset({"tool_call_parser", "reasoning_parser", "kv_cache_dtype"})
 
 
 def _of_packing(key: str) -> bool:
@@ -278,3 +282,27 @@ def shown(made: Draft) -> Mapping[str, Any]:
         "memory": {name: figure.shown for name, figure in made.placement.fit.memory.items()},
         "findings": [finding.as_dict() for finding in made.findings],
     }
+
+
+def of(made: Draft) -> str:
+    lines = [HEAD, *assumptions.comments(made.unknown)]
+    if made.near:
+        lines.append("# Measured nearest to it:")
+        for near in made.near:
+            lines += assumptions.comment(f"- {likeness.in_words(near)}", "", "  ")
+    return "\n".join([*lines, *_with_sources(made)]) + "\n"
+
+
+def _with_sources(made: Draft) -> Iterator[str]:
+    """Each key below the words that say it; the same words stand once over several keys."""
+    text, before = profiles.written(made.data), ""
+    keys: dict[int, str] = {}
+    for loc, (number, _) in document.parse(text, made.name).marks.items():
+        if len(loc) <= DEPTH:
+            keys.setdefault(number, ".".join(map(str, loc)))
+    for number, line in enumerate(text.splitlines(), 1):
+        said = made.sources.get(keys[number], "") if number in keys else before
+        if said and said != before:
+            yield from assumptions.comment(said, line[: len(line) - len(line.lstrip())])
+        before = said if line else ""
+        yield line

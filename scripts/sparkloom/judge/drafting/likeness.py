@@ -7,8 +7,8 @@ from functools import cache
 
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.profile import LoadedProfile, Model
-from sparkloom.judge import nearest_runs, profile_status
-from sparkloom.judge.nearest_runs import Near
+from sparkloom.judge import comparable, profile_status
+from sparkloom.judge.comparable import Near
 from sparkloom.launch.resolve import Launch
 
 
@@ -68,7 +68,7 @@ def _differences(loaded: LoadedProfile, model: Model, nodes: int | None) -> list
 
 def measured(launch: Launch, limit: int = 3) -> list[Near]:
     """The runs nearest to a launch whose model is of the same architecture."""
-    found = nearest_runs.find(launch, 5 * limit)
+    found = comparable.find(launch, 5 * limit)
     return [near for near in found if "architecture" not in (name for name, _, _ in near.differences)][:limit]
 
 

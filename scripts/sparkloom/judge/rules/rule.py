@@ -23,6 +23,7 @@ from sparkloom.judge.rules.base import Hit, Hits, LaunchView, Part, Releases, Sc
 from sparkloom.judge.rules.computed import images, parallel, settings
 from sparkloom.launch.view import finite
 
+NAMED = Path(__file__).parents[1] / "data" / "sources.yml"
 # What may be asked of a launch beside `env.NAME`, `facts.NAME`, its flags, and `it`, which is what `at` names.
 OF_A_LAUNCH = {
     "engine", "release", "architecture", "packing", "image", "built_from", "lacks", "nodes", "tp", "pp", "dp", "ep",
@@ -36,14 +37,7 @@ READ: dict[str, Callable[[Any], Any]] = {
     "recipe": Recipe.model_validate,
 }
 FACTS = {field.name for field in fields(Facts)}
-# Where most rules know their trap from: each source said once.
-SOURCES = {
-    "ultra-post": Source("forum post on Nemotron 3 Ultra, four Sparks, SGLang 0.5.12", "2026-06"),
-    "super-post": Source("forum post on Nemotron 3 Super with MTP, four Sparks, SGLang 0.5.13-dev", "2026-06"),
-    "tuning-post": Source("forum post on RoCE, Qwen3.5-397B and GLM-4.7, four Sparks, SGLang 0.5.10", "2026-04"),
-    "psa-post": Source("forum thread on NVFP4 in vLLM on Spark", "2026-04"),
-    "guide": Source("NVIDIA's Spark deployment guide for Nemotron 3 Super (vLLM, TensorRT-LLM)", "2026"),
-}
+SOURCES = {name: Source(**said) for name, said in document.own(NAMED.read_text()).items()}
 
 
 def _listed(value: Any) -> Any:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:  # who measures reads the folders' data only, and the memory o
     from sparkloom.inputs.catalogs.catalog import Catalog
     from sparkloom.inputs.profile import FlagValue, LoadedSketch
     from sparkloom.launch.engines.base import Adapter, Memory
+    from sparkloom.launch.memory.constants import Requirements
     from sparkloom.launch.memory.fit import Fit
-    from sparkloom.launch.memory.requirements import Requirements
     from sparkloom.launch.view import ModelView
 
 

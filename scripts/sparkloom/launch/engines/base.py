@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sparkloom.base import document
-from sparkloom.inputs.catalogs.dialect import PLAIN, Dialect
+from sparkloom.inputs.catalogs.flagtypes import PLAIN, Dialect
 from sparkloom.inputs.profile import FlagValue, LoadedSketch, Model
 from sparkloom.launch import fabric, ranges
 from sparkloom.launch.ports import Port
@@ -18,8 +19,8 @@ from sparkloom.launch.ranges import Range
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 
 if TYPE_CHECKING:
+    from sparkloom.launch.memory.constants import Requirements
     from sparkloom.launch.memory.fit import Fit
-    from sparkloom.launch.memory.requirements import Requirements
     from sparkloom.launch.view import ModelView
 
 MODELS = "/models"  # where the node's model store is mounted in every pod (a hub cache, read offline)
@@ -213,17 +214,8 @@ def offline_environment() -> list[EnvVar]:
 
 def cache_environment(own: Mapping[str, str]) -> list[EnvVar]:
     """Kernels compiled at run time outlive the pod; the engine's own cache variables come on top."""
-    kept = Origin("platform", why="compiled once per profile, image and node: a cold start spends minutes on kernels")
-    folders = {
-        "CUDA_CACHE_PATH": "cuda",
-        "FLASHINFER_WORKSPACE_BASE": "",
-        "TORCHINDUCTOR_CACHE_DIR": "inductor",
-        "TORCH_EXTENSIONS_DIR": "torch_extensions",
-        "TRITON_CACHE_DIR": "triton",
-        **own,
-    }
-    caches = [EnvVar(name, f"{CACHE}/{folder}".rstrip("/"), kept) for name, folder in folders.items()]
-    return [*caches, *_variables("caches", "platform")]
+    common = _variables("caches", "platform", cache=CACHE)
+    return [*common, *(replace(common[0], name=name, value=f"{CACHE}/{folder}") for name, folder in own.items())]
 
 
 def nccl_environment(topology: Topology, place: Place) -> list[EnvVar]:

@@ -14,8 +14,8 @@ from sparkloom.base.finding import Finding
 from sparkloom.inputs.catalogs import argv, releases
 from sparkloom.inputs.catalogs.argv import Stray, Use
 from sparkloom.inputs.catalogs.catalog import Catalog, Flag
-from sparkloom.inputs.importers import Found, Leftovers, Started, short
 from sparkloom.inputs.importers.expansion import OPEN
+from sparkloom.inputs.importers.found import Found, Leftovers, Started, short
 from sparkloom.launch.engines.base import Adapter
 from sparkloom.launch.imported import readings
 

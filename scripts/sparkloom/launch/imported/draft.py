@@ -9,12 +9,12 @@ from typing import Any
 
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.catalogs import environment as catalogued
-from sparkloom.inputs.importers import Found, Leftover, Leftovers, Started, short, vocabulary
+from sparkloom.inputs.importers import vocabulary
 from sparkloom.inputs.importers.expansion import OPEN
-from sparkloom.inputs.importers.found import by_flag
+from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Started, by_flag, short
 from sparkloom.inputs.known_models import Facts
 from sparkloom.inputs.profile import Fork
-from sparkloom.launch import engines, forks
+from sparkloom.launch import engines, reading
 from sparkloom.launch.engines import base
 from sparkloom.launch.imported import command, spoken
 from sparkloom.launch.imported.command import Said
@@ -76,10 +76,10 @@ def draft(found: Found, stem: str, release: str | None = None) -> Draft:
         return _foreign(found, stem, leftover)
     own, fork = kept.get("derived") or {}, engine.get("fork")
     official = told.catalog
-    catalog = forks.extended(official, Fork.model_validate(fork)) if fork else official
+    catalog = reading.extended(official, Fork.model_validate(fork)) if fork else official
     forked = not spoken.official(start.image)
-    reading = command.Reading(catalog, start, adapter, forked, own.get("flags") or {})
-    said = reading.read()
+    words = command.Reading(catalog, start, adapter, forked, own.get("flags") or {})
+    said = words.read()
     leftover += said.leftover
     model = _model(said, found, leftover)
     parallel = command.parallel(said, found, adapter, leftover)

@@ -1,17 +1,19 @@
-"""The few numbers that no configuration file gives. Each was measured on GB10; each says where.
+"""What a launch asks of memory, in one language for all engines; and the few numbers that no configuration file gives.
 
-The speed model has four of them, the same for all models, engines and counts of Sparks: the share of the memory's
-bandwidth that decoding reaches, the time of a layer beside its bytes, and start and hop of an all-reduce.
+Each was measured on GB10; each says where. The speed model has four of them, the same for all models, engines and
+counts of Sparks: the share of the memory's bandwidth that decoding reaches, the time of a layer beside its bytes, and
+start and hop of an all-reduce.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from sparkloom.inputs.platform import GB10
 from sparkloom.inputs.precision import weight
 from sparkloom.launch.memory.figure import Figure
 
 _POSTS = "forum posts and logs of four DGX Sparks with SGLang 0.5.10 to 0.5.13, 2026"
-
 # `scripts/bench/fit_speed.py` finds these two, from rows that are marked for it only.
 _FITTED = "fitted by scripts/bench/fit_speed.py to the runs that scripts/docs/speed_rows.yml marks for it"
 BANDWIDTH_SHARE = Figure(0.78, "share of 273 GB/s that decoding reaches", _FITTED)
@@ -29,7 +31,6 @@ ALL_REDUCE_SOCKET_S = Figure(
     "other counts in RoCE's proportion",
     _POSTS,
 )
-
 # Prompts: three more, found by the same script from the times to the first token of the same runs.
 BF16_FLOPS = Figure(56e12, "operations per second of a prompt's matrices in BF16", _FITTED)
 ATTENTION_FLOPS = Figure(45e12, "operations per second of a prompt's attention", _FITTED)
@@ -40,20 +41,6 @@ PREFILL_SPREAD = Figure(
 # Nine of ten runs that the constants have not seen lie within it, on one, two and four Sparks alike (a test counts).
 SPREAD = Figure(1.25, "factor around a prediction within which nine of ten held-out runs lie", "docs/capacity.md")
 UNSEEN_SPREAD = Figure(1.5, "the same for a count of Sparks that no run of ours has", "assumed")
-
-
-def all_reduce_s(ranks: int, message: float = 0.0, *, sockets: bool = False) -> float:
-    """Seconds of one all-reduce of `message` bytes between so many Sparks; nothing on one."""
-    if ranks < 2:
-        return 0.0
-    hops = 2 * (ranks - 1)
-    start = ALL_REDUCE_START_S.number + hops * ALL_REDUCE_HOP_S.number
-    if sockets:
-        four = ALL_REDUCE_START_S.number + 6 * ALL_REDUCE_HOP_S.number
-        start *= ALL_REDUCE_SOCKET_S.number / four
-    return start + hops / ranks * message / (GB10.rail_gb_s * 1e9)
-
-
 # What is gone from the 121.6 GiB before the first weight is read: kernel, Kubernetes, CUDA context, NCCL buffers,
 # the engine's own processes.
 TAKEN_BEFORE_LOAD_GIB = Figure(
@@ -99,7 +86,6 @@ LOADED_FILE_GIB = Figure(
 HEADROOM_CARE_GIB = Figure(
     7.7, "more was available after the start than planned", "one log: Ultra at 0.9, planned 7.4, 15.09 after capture"
 )
-
 # Half of the 3,072 tokens that the posts' requests generate: the context a request has on average.
 LIVE_TOKENS = Figure(1536, "tokens of context per running request on average", "half of 3,072 generated tokens")
 ACCEPTANCE = Figure(
@@ -113,3 +99,70 @@ ACCEPTANCE_RANGE = (0.5, 0.9)
 EAGER_AT_WORST, PIPELINE_AT_WORST = 0.66, 0.55
 # Share of a batch's tokens that wake experts of their own where prompts are alike, and in a verification's drafts.
 APART_AT_BEST = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    steps: int
+    drafts: int  # positions that one verification step computes
+    key: str  # as profiles name a measured accept length
+
+    @property
+    def most(self) -> int:
+        """No verification step yields more tokens than it checks, nor more than the drafting steps and one."""
+        return min(self.steps + 1, self.drafts)
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    fraction: float
+    fraction_flag: str
+    fraction_given: bool
+    context: int
+    context_flag: str
+    kv_element: float
+    state_element: float
+    running: int | None  # the profile's own ceiling
+    running_flag: str
+    slots: int | None = None
+    slots_flag: str = ""
+    slots_per_request: int = 1
+    radix: bool = True
+    graph_batch: int | None = None  # None: graphs are off
+    eager: bool = False  # because the profile turned them off
+    short_pool: bool = False  # starts with a pool shorter than its context, so a shorter context gains nothing
+    speculation: Speculation | None = None
+    chunk: int = 8192  # tokens of a prompt computed at once
+    ahead: int = 0  # tokens prefilled at once, which a sliding layer keeps beside its window
+    elastic: bool = False  # told to shorten its context to what the cache holds
+    tokens: int | None = None  # the pool's, whatever its share of memory could hold
+    whole_window: bool = False  # sliding layers keep every token
+
+
+def drafts(tokens: object) -> Speculation | None:
+    if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1:
+        return None
+    return Speculation(tokens, tokens + 1, f"{tokens}/{tokens + 1}")
+
+
+def element(dtype: str) -> float:
+    """Bytes per stored value; engines keep the model's bf16 unless told otherwise."""
+    if dtype.startswith("fp8") or dtype.startswith("q8"):
+        return 1.0
+    return 0.5625 if dtype.startswith(("fp4", "nvfp4", "q4")) else 2.0
+
+
+def state_element(dtype: str) -> float:
+    return 2.0 if dtype in {"float16", "bfloat16"} else 4.0
+
+
+def all_reduce_s(ranks: int, message: float = 0.0, *, sockets: bool = False) -> float:
+    """Seconds of one all-reduce of `message` bytes between so many Sparks; nothing on one."""
+    if ranks < 2:
+        return 0.0
+    hops = 2 * (ranks - 1)
+    start = ALL_REDUCE_START_S.number + hops * ALL_REDUCE_HOP_S.number
+    if sockets:
+        four = ALL_REDUCE_START_S.number + 6 * ALL_REDUCE_HOP_S.number
+        start *= ALL_REDUCE_SOCKET_S.number / four
+    return start + hops / ranks * message / (GB10.rail_gb_s * 1e9)

@@ -1,7 +1,12 @@
-"""`sparkloom bench` from its options to its exit status."""
+"""`sparkloom bench` from its options to its exit status.
+
+They are read by argparse: the library behind the other commands loads a validator to read a number, which alone would
+cost this program as much CPU time and memory as a whole level of eight streams.
+"""
 
 from __future__ import annotations
 
+import argparse
 import gc
 import json
 import os
@@ -9,14 +14,41 @@ import signal
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from sparkloom.base.errors import InputError
 from sparkloom.base.table import window
-from sparkloom.measure.bench import arguments, origin, result, settings, target
+from sparkloom.inputs import remembered
+from sparkloom.measure.bench import origin, result, settings, target
+from sparkloom.measure.bench.exchange import Limits
 from sparkloom.measure.bench.run import Bench, Run
+from sparkloom.measure.bench.settings import Settings
+
+ABOUT = """\
+Measure a served model: first token, tokens a second, and whether it is text.
+
+Streams chat completions with fixed prompts and counts by the engine's own
+numbers. For each level: time to the first token (reasoning counts),
+milliseconds per token, tok/s of each request, their sum (what posts call peak)
+and all tokens over all time. The guard reads every stream: garbage makes the
+run invalid."""
+END = """\
+A key for the server comes from SPARKLOOM_API_KEY or --api-key-file, never from
+an option.
+
+Exit status: 0 valid; 1 garbage, failed requests, or no token counts;
+2 unusable options, or no server; 130 stopped by Ctrl-C (143 by SIGTERM): what
+was measured until then is shown and kept.
+
+  sparkloom bench --url http://spark1:30000 -i inventories/home -o build/home
+  sparkloom bench -i inventories/home --group chat
+  sparkloom bench --url https://llm.home --ca ca.pem --rate 0.2,0.5,1 --max-tokens 512
+  sparkloom bench --url http://spark1:30000 -n 1,6 --depth 8k,64k,128k --prefix 0.9 --max-tokens 256
+
+docs/bench.md explains every number."""
 
 
 def _by_level(told: dict[str, float] | None) -> dict[int, float]:
@@ -63,10 +95,7 @@ def _submit(file: Path, data: dict[str, Any]) -> None:
 def bench(words: Sequence[str]) -> int:
     """Measures, shows and keeps; 0 valid, 1 not, 128 + the signal when it was stopped."""
     gc.freeze()
-    gc.set_threshold(
-        50_000
-    )  # a stream makes no cycles; looking for them every 700 objects would cost a tenth of its time
-    what, asked = arguments.parse(words)
+    what, asked = parse(words)
     begun = time.monotonic()
     of = {"profile": asked.profile, "streams": what.streams, "group": asked.group, "model": what.model}
     site = origin.site(asked.inventory, **of)
@@ -99,3 +128,87 @@ def bench(words: Sequence[str]) -> int:
         sys.stderr.write(f"stopped by {name}; what was measured until then is kept above\n")
         return 128 + run.signal
     return 0 if data["valid"] else 1
+
+
+OPTIONS = Path(__file__).with_name("options.json")
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise InputError.single("sparkloom bench", f"{message}; --help lists the options", rule="option")
+
+
+def parse(words: Sequence[str]) -> tuple[Settings, argparse.Namespace]:
+    """What is measured, and all options as they were given; InputError names the option, `--help` ends the program."""
+    read = _parser().parse_args(list(words))
+    if not read.url:  # another server is not the remembered site's
+        read.inventory = remembered.meant(read.inventory)
+    if read.group and not read.inventory:
+        raise InputError.single("--group", "of which site? -i names it", rule="option")
+    if not read.url and not read.inventory:
+        raise InputError.single("sparkloom bench", "where? --url names the server, -i the site", rule="option")
+    chosen = {name: getattr(read, name) for name in Settings._fields if name != "limits"}
+    what = Settings(**chosen, limits=Limits(read.first_s, read.stall_s))
+    if what.prefix and not any(what.depths):
+        raise InputError.single("--prefix", "a share of --depth, and none is given", rule="option")
+    return what, read
+
+
+def _least(kind: type[int] | type[float], least: float) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = kind(-1)
+        if not value >= least:
+            words = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"'{text}' is not {words} of at least {least:g}")
+        return value
+
+    return read
+
+
+def _tokens(text: str) -> int:
+    return settings.depths("--prompt-tokens", text)[0]
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no share; write a number from 0 to 1")
+    return value
+
+
+READERS: dict[str, Callable[[str], Any]] = {
+    "int": int, "path": Path, "share": _share, "tokens": _tokens, "seconds": _least(float, 0.1),
+    "number from 0": _least(float, 0), "from 0": _least(int, 0), "from 1": _least(int, 1), "from 2": _least(int, 2),
+    "streams": partial(settings.numbers, "--concurrency"), "rates": partial(settings.rates, "--rate"),
+    "depths": partial(settings.depths, "--depth"),
+}  # fmt: skip
+
+
+def _parser() -> argparse.ArgumentParser:
+    """A value that nobody gives is that of the Settings; `options.json` has all else of an option."""
+    parser = _Parser(
+        prog="sparkloom bench", description=ABOUT, epilog=END, allow_abbrev=False, add_help=False,
+        formatter_class=_formatter,
+    )  # fmt: skip
+    parser.register("action", "switch", argparse.BooleanOptionalAction)
+    for name, reader in READERS.items():
+        parser.register("type", name, reader)
+    for title, options in json.loads(OPTIONS.read_text(encoding="utf-8")).items():
+        group = parser.add_argument_group(title)
+        for option in options:
+            group.add_argument(*option.pop("names"), **option)
+    parser.set_defaults(**Settings._field_defaults, **Limits._field_defaults)
+    return parser
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    import shutil  # for --help alone
+
+    width = min(shutil.get_terminal_size().columns, 118)
+    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=width)

@@ -28,16 +28,9 @@ _LITERALS = {"true", "false", "null", "none", "nan", "yes", "no", "on", "off", "
 _ARTICLES = {"the", "an", "my", "your", "their"}  # "a" and "our" are also words of code
 _SMALL = frozenset(json.loads(Path(__file__).with_name("small_words.json").read_text(encoding="utf-8")))
 _VOWELS = set("aeiouy")
-# First code point of each range; letters of one group may stand beside each other in one word.
-_RANGES = (
-    (0x0000, "latin"), (0x0370, ""), (0x0400, "cyrillic"), (0x0530, "armenian"), (0x0590, "hebrew"),
-    (0x0600, "arabic"), (0x0700, ""), (0x0900, "indic"), (0x0E00, "thai"), (0x0F00, "indic"), (0x1000, "indic"),
-    (0x10A0, "georgian"), (0x1100, "hangul"), (0x1200, "ethiopic"), (0x1400, ""), (0x1780, "indic"), (0x1800, ""),
-    (0x1E00, "latin"), (0x1F00, ""), (0x3040, "cjk"), (0x3130, "hangul"), (0x3190, "cjk"), (0xA000, ""),
-    (0xAC00, "hangul"), (0xD7B0, ""), (0xF900, "cjk"), (0xFB00, ""), (0xFB1D, "hebrew"), (0xFB50, "arabic"),
-    (0xFE00, ""), (0x20000, "cjk"), (0x32000, ""),
-)  # fmt: skip
-_STARTS = [start for start, _ in _RANGES]
+# First code point of each range, and its group; letters of one group may stand beside each other in one word.
+_RANGES = json.loads(Path(__file__).with_name("scripts.json").read_text(encoding="utf-8"))
+_STARTS = [int(start, 16) for start, _ in _RANGES]
 # Loan words, units and product names: these pairs meet inside sane words.
 _FRIENDS = {frozenset(pair) for pair in (("latin", "cjk"), ("latin", "hangul"), ("cjk", "hangul"), ("latin", "thai"))}
 
@@ -223,7 +216,7 @@ def gibberish(words: list[str]) -> Symptom | None:
 
 def script(character: str) -> str:
     """Name of the script, or nothing for characters that go with every script."""
-    return _RANGES[bisect_right(_STARTS, ord(character)) - 1][1] if character.isalpha() else ""
+    return str(_RANGES[bisect_right(_STARTS, ord(character)) - 1][1]) if character.isalpha() else ""
 
 
 def is_cjk(character: str) -> bool:

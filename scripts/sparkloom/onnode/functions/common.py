@@ -1,10 +1,15 @@
-"""What the parts of this program share."""
+"""What the parts of this program share, and the MACs that a port keeps for its functions, beside their own.
+
+A function that starts anew has the MAC that its port gives it: after a reset, a new start of its driver, in a virtual
+machine. Without one it is another at each time.
+"""
 
 from __future__ import annotations
 
 import json
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +19,7 @@ from sparkloom.onnode.host.read import outcome, text
 Step = tuple[str, Callable[[], object]]  # what changes, and what does it
 Steps = Iterator[Step]
 ORIGIN = Path("/var/lib/sparkloom/origin/functions.json")
+notes: list[str] = []
 
 
 class FunctionsError(Exception):
@@ -65,3 +71,40 @@ def remember(port: str, facts: dict[str, Any]) -> None:
         return
     ORIGIN.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     backup.write(ORIGIN, json.dumps({**kept, port: merged}, indent=1) + "\n", 0o644)
+
+
+def held(port: str) -> dict[int, str]:
+    """By the number of the function; nothing where the driver keeps none."""
+    shown = ask("ip", "-json", "link", "show", "dev", port) or [{}]
+    return {int(entry["vf"]): str(entry.get("address", "")).lower() for entry in shown[0].get("vfinfo_list", ())}
+
+
+def as_planned(plan: dict[str, Any], here: Iterable[dict[str, Any]]) -> Steps:
+    """Only of functions that are `here` on the host: what serves in a pod is left alone."""
+    known, port = held(plan["pf"]), plan["pf"]
+    before = {"parents_macs": {str(n): address for n, address in known.items()}}
+
+    def give(vf: int, mac: str) -> None:
+        remember(port, before)
+        tell(port, vf, mac)
+
+    for function in here:
+        vf, mac = function["vf"], function["mac"]
+        if known.get(vf) not in (None, mac):
+            yield f"{port}: MAC {mac} for its function {vf}", partial(give, vf, mac)
+
+
+def as_before(plan: dict[str, Any], was: dict[str, Any], there: int) -> Steps:
+    """Functions that are gone took theirs along."""
+    port = plan["pf"]
+    for vf, mac in held(port).items():
+        before = was.get("parents_macs", {}).get(str(vf), mac)
+        if before != mac and vf < there:
+            yield f"{port}: MAC {before} for its function {vf}, as before", partial(tell, port, vf, before)
+
+
+def tell(port: str, vf: int, mac: str) -> None:
+    try:
+        ip("link", "set", port, "vf", str(vf), "mac", mac)
+    except FunctionsError as error:
+        notes.append(f"{port}: its driver takes no MAC for a function ({error}), so it stays as it is")

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sparkloom.onnode.functions import common, lossless, parent, rail, stray
+from sparkloom.onnode.functions import common, lossless, rail
 from sparkloom.onnode.functions.common import FunctionsError, Steps, applied
 from sparkloom.onnode.host.read import number
 
@@ -40,9 +40,9 @@ def port_home(each: rail.Rail, young: float) -> Steps:
 
 
 def back(by_mac: dict[str, str], by_pci: dict[str, str], young: float) -> Steps:
-    for namespace, there, name in stray.find(by_mac, by_pci, young) if by_pci else ():
+    for namespace, there, name in rail.find(by_mac, by_pci, young) if by_pci else ():
         text = f"{name}: back from {namespace}, whose pod is gone"
-        yield text, partial(stray.bring_home, namespace, there, name)
+        yield text, partial(rail.bring_home, namespace, there, name)
 
 
 def as_planned(rails: list[rail.Rail], wait: float, young: float) -> Steps:
@@ -129,6 +129,6 @@ def main(words: list[str]) -> int:
         print(error, file=sys.stderr)
         return 1
     print("\n".join(f"changed: {change}" for change in changes) or "as planned")
-    for note in (*lossless.notes, *parent.notes):
+    for note in (*lossless.notes, *common.notes):
         print(f"note: {note}")
     return 0

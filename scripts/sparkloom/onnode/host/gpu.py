@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,45 +55,7 @@ print(json.dumps({"free": free.value}), flush=True)
 told = True
 if not seconds:
     raise SystemExit
-PTX = b'''
-.version 7.0
-.target sm_75
-.address_size 64
-.visible .entry spin(.param .u64 into, .param .u64 cycles)
-{
-.reg .pred %p<3>;
-.reg .f32 %f<4>;
-.reg .b32 %r<4>;
-.reg .b64 %d<10>;
-ld.param.u64 %d1, [into];
-ld.param.u64 %d2, [cycles];
-mov.f32 %f1, 0f3F800001;
-mov.f32 %f2, 0f3F7FFFFF;
-mov.u64 %d3, %globaltimer;
-mov.u64 %d4, %clock64;
-AGAIN:
-fma.rn.f32 %f1, %f1, %f2, %f1;
-fma.rn.f32 %f2, %f2, %f1, %f2;
-fma.rn.f32 %f1, %f1, %f2, %f1;
-fma.rn.f32 %f2, %f2, %f1, %f2;
-mov.u64 %d5, %clock64;
-sub.u64 %d6, %d5, %d4;
-setp.lt.u64 %p1, %d6, %d2;
-@%p1 bra AGAIN;
-mov.u64 %d7, %globaltimer;
-sub.u64 %d8, %d7, %d3;
-mov.u32 %r1, %tid.x;
-mov.u32 %r2, %ctaid.x;
-or.b32 %r3, %r1, %r2;
-setp.ne.u32 %p2, %r3, 0;
-@%p2 bra DONE;
-st.global.u64 [%d1], %d6;
-st.global.u64 [%d1+8], %d8;
-st.global.f32 [%d1+16], %f1;
-DONE:
-ret;
-}
-'''
+PTX = SPIN
 module, spin, into = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64()
 ask("cuDeviceGetAttribute", ctypes.byref(sms), 16, device)
 ask("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(PTX))
@@ -112,7 +75,7 @@ said = asked.stdout.read() if asked and asked.poll() == 0 else ""
 # the first ones are those of a GPU that is only waking up
 late = sorted(clocks[len(clocks) // 2:])
 print(json.dumps({"free": free.value, "mhz": late[len(late) // 2] if late else None, "said": said}))
-"""
+""".replace("SPIN", repr(pkgutil.get_data(__package__, "spin.ptx")))
 
 
 def devices(sysfs: Path) -> list[str]:

@@ -22,8 +22,7 @@ from sparkloom.onnode.images.pull import RUN, Background, Progress
 from sparkloom.onnode.images.runtime import ImageError, Runtime
 from sparkloom.onnode.images.sharing import blob
 from sparkloom.onnode.weights import check
-from sparkloom.onnode.weights.layout import Store
-from sparkloom.onnode.weights.manifest import Entry, Snapshot
+from sparkloom.onnode.weights.layout import Entry, Snapshot, Store
 
 ARCHIVE = "image.tar"
 STEP = re.compile(r"^#\d+ (\[[^\]\n]+\] .*)|^(Step \d+/\d+ : .*)")

@@ -2,50 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import pkgutil
 import re
 
 from sparkloom.onnode.nccl.lines import Process
 
+_READ = json.loads(pkgutil.get_data(__package__, "why.json") or b"")
 # What NCCL warns about when a run is over, and what to look at. First match wins; the order is from cause to effect.
-CAUSES: tuple[tuple[str, str], ...] = (
-    (
-        r"no socket interface found|No usable listening interface|no interface found|No IP interface found",
-        "no interface matches NCCL_SOCKET_IFNAME: compare it with `ip -br addr` inside the pod (fabric.yml names it)",
-    ),
-    (
-        r"ibv_modify_qp failed with 101|ibv_modify_qp failed.*unreachable",
-        "the RoCE address has no route: the VF needs its IPv4 address, in the pod and on the host "
-        "(an fe80:: GID is the sign); leave NCCL_IB_GID_INDEX unset",
-    ),
-    (
-        r"ibv_modify_qp failed with 110|ibv_modify_qp failed.*timed out",
-        "the peer's RoCE address does not answer ARP: check cable, VLAN, MTU and that both rails have their own subnet"
-        "; in a ring without a switch an NCCL older than 2.30.7 takes a port that leads elsewhere",
-    ),
-    (r"ibv_reg_mr\S* failed", "memory cannot be registered: locked memory limit (IPC_LOCK) or the kernel"),
-    (
-        r"status=(?:IBV_WC_RETRY_EXC_ERR\()?12|vendor.err[ =]129|RETRY_EXC",
-        "a peer stopped answering over RoCE: it died (read its log first), or packets are lost (MTU, flow control)",
-    ),
-    (r"async fatal event|GID table changed|port error", "the RoCE device failed or changed while in use"),
-    (r"Mismatched NCCL version", "ranks run different images: pin one digest for all"),
-    (r"Duplicate GPU", "two ranks were given one GPU"),
-    (r"network \S+ not found|Failed to initialize any NET plugin", ""),  # filled by `_no_network`
-    (
-        r"Connection closed by remote peer|remote process exited|Call to (?:recv|send|connect)|connect to .* failed"
-        r"|Connection (?:refused|reset|timed out)|socket progress error|Broken pipe",
-        "a peer is gone or cannot be reached over sockets: read the log of the rank that died first",
-    ),
-    (r"(?:Cuda|CUDA) failure|Failed to CUDA", "CUDA failed below NCCL"),
-)
-FATAL = re.compile(
-    r"Got completion from peer|async fatal event|closed by remote peer|Call to (?:recv|send|connect)"
-    r"|socket progress error|ibv_modify_qp failed with|ibv_reg_mr\S* failed|[Pp]roxy.* (?:failed|error)"
-    r"|connect to .* failed|(?:Cuda|CUDA) failure|No usable listening|no socket interface found"
-    r"|Failed to initialize any|network \S+ not found|Duplicate GPU|Mismatched"
-)
+CAUSES = [(entry["said"], entry["cause"]) for entry in _READ["causes"]]  # of no network at all: `_no_network`
+FATAL = re.compile("|".join(_READ["fatal"]))
 HARMLESS = re.compile(r"Could not find real path|Unable to open device")
-RESULTS = {"1": "CUDA", "2": "system", "3": "internal", "4": "invalid argument", "5": "invalid usage", "6": "remote"}
+RESULTS: dict[str, str] = _READ["results"]
 
 
 def failure(process: Process) -> str | None:

@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Sequence
 
-from sparkloom.onnode.rank import kernels, modules, patching, path, procs, proof, rails, rpc_servers, waits
+from sparkloom.onnode.rank import kernels, modules, patching, path, procs, proof, rails, waits, watch_engine
 from sparkloom.onnode.rank.engine import Engine, found
 from sparkloom.onnode.rank.follower import Follower
 from sparkloom.onnode.rank.group import Identity, RankGroup
@@ -209,7 +209,7 @@ class Life:
         log.epoch = group.epoch
         log.clear()
         log.status |= {"serving": False, "transport": "", "schedulers": [], "rails": [], "compiling": False}
-        if (cause := await rpc_servers.missing(self.plan, group, log, self.leaving)) or group.stop.is_set():
+        if (cause := await watch_engine.missing(self.plan, group, log, self.leaving)) or group.stop.is_set():
             return await self._not_started(cause)
         words = found(self.words, self.plan.programs)
         try:

@@ -1,11 +1,15 @@
-"""One start of the engine, watched: its transport, its schedulers, its tokens."""
+"""One start of the engine, watched: its transport, its schedulers, its tokens.
+
+Of some engines the other ranks only lend their memory, as rpc-server does: llama-server that comes before an rpc-server
+ends within a second. So rank 0 first waits until each of them listens, over the same rail that the engine will take.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
 
-from sparkloom.onnode.rank import causes, procs, waits
+from sparkloom.onnode.rank import answers, causes, procs, waits
 from sparkloom.onnode.rank.budget import PROVED
 from sparkloom.onnode.rank.engine import Engine
 from sparkloom.onnode.rank.group import RankGroup
@@ -21,6 +25,7 @@ LAST_LINES = 0.3  # seconds for what other processes of the engine still write
 COLD = (
     "the first start of this image on this node: its kernels are compiled and kept, which took up to 36 min elsewhere"
 )
+EVERY = 1.0
 
 
 class Watch:
@@ -166,3 +171,20 @@ class Watch:
             progress = self.tokens.progress
             moved = time.time() - (time.monotonic() - progress.at)
             self.log.status |= {"moved": round(moved, 1), "requests": progress.requests}
+
+
+async def missing(plan: GroupPlan, group: RankGroup, log: StatusLog, *leaving: asyncio.Event) -> str:
+    """Why rank 0's engine cannot start; empty once all listen, or when the group stops anyhow."""
+    if log.rank or not plan.lends:
+        return ""
+    begun = time.monotonic()
+    for member in plan.members[1:]:
+        where = f"{member.address}:{plan.lends}"
+        while not await asyncio.to_thread(answers.listens, member.address, plan.lends):
+            if group.stop.is_set() or any(event.is_set() for event in leaving):
+                return ""
+            if time.monotonic() - begun > plan.limits.lend:
+                return f"{member} did not listen at {where} in {plan.limits.lend:.0f} s; its own log says why"
+            log.progress("lenders", f"{member} does not listen yet at {where}")
+            await waits.first(EVERY, group.stop, *leaving)
+    return ""

@@ -10,8 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from sparkloom.onnode.weights.layout import Store, matches
-from sparkloom.onnode.weights.manifest import Entry, Snapshot
+from sparkloom.onnode.weights.layout import Entry, Snapshot, Store, matches
 from sparkloom.onnode.weights.names import StoreError, shown
 
 PIECE = 4 << 20

@@ -17,8 +17,7 @@ from typing import Any
 
 from sparkloom.onnode.weights import check
 from sparkloom.onnode.weights.intake import Intake
-from sparkloom.onnode.weights.layout import Store, matches, wanted
-from sparkloom.onnode.weights.manifest import FILES, Entry, Snapshot
+from sparkloom.onnode.weights.layout import FILES, Entry, Snapshot, Store, matches, wanted
 from sparkloom.onnode.weights.names import COMMIT, StoreError, shown
 
 INDEX = 64 << 20  # bytes of the largest index that is read

@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 
 from sparkloom.onnode.weights import names
 from sparkloom.onnode.weights.intake import Intake
-from sparkloom.onnode.weights.layout import Store, wanted, write
-from sparkloom.onnode.weights.manifest import FILES, Entry, Snapshot
+from sparkloom.onnode.weights.layout import FILES, Entry, Snapshot, Store, wanted, write
 from sparkloom.onnode.weights.names import StoreError, shown
 
 PUBLIC = "https://huggingface.co"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sparkloom.onnode.weights import check
-from sparkloom.onnode.weights.manifest import Entry
+from sparkloom.onnode.weights.layout import Entry
 from sparkloom.onnode.weights.names import StoreError
 
 FLUSH = 256 << 20  # written out in steps: gigabytes of unwritten pages would stall the disk at the end

@@ -12,8 +12,7 @@ from typing import Any
 
 from sparkloom.onnode.host import backup
 from sparkloom.onnode.weights.intake import Intake
-from sparkloom.onnode.weights.layout import Store, write
-from sparkloom.onnode.weights.manifest import Snapshot
+from sparkloom.onnode.weights.layout import Snapshot, Store, write
 from sparkloom.onnode.weights.names import StoreError
 
 RUN = Path("/run/sparkloom/store")

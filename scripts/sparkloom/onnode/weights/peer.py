@@ -12,7 +12,7 @@ from typing import Any
 from sparkloom.onnode.weights import names, wire
 from sparkloom.onnode.weights.intake import Intake
 from sparkloom.onnode.weights.job import Job
-from sparkloom.onnode.weights.manifest import Snapshot
+from sparkloom.onnode.weights.layout import Snapshot
 from sparkloom.onnode.weights.names import StoreError, shown
 
 SILENCE = 60.0  # seconds without an answer after which the other node counts as gone

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sparkloom.inputs import importers
+from sparkloom.inputs.importers import source
 from sparkloom.launch import engines
 from sparkloom.launch.imported.draft import draft
 from sparkloom.launch.resolve import Launch
@@ -23,7 +23,7 @@ def text(launch: Launch, form: str) -> str:
     """Written, read back, and written again with those values that do not come back of themselves."""
     write = FORMS[form]
     facts = kept.of(launch)
-    found = importers.read(write(launch, facts), form, engines.programs())
+    found = source.read(write(launch, facts), form, engines.programs())
     facts["launch"] = kept.respelled(launch, draft(found, form).data["launch"])
     return write(launch, {key: value for key, value in facts.items() if value})
 

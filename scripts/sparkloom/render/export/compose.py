@@ -9,6 +9,7 @@ from sparkloom.inputs.importers.compose import KEPT
 from sparkloom.inputs.profile._text import block
 from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch, Rank
+from sparkloom.render import template
 from sparkloom.render.export import commands, host
 
 
@@ -24,20 +25,11 @@ def write(launch: Launch, facts: Mapping[str, Any]) -> str:
 
 def _service(launch: Launch, rank: Rank) -> dict[str, Any]:
     words = host.words(launch, rank)
-    service: dict[str, Any] = {
-        "profiles": [f"rank{rank.index}"],
-        "image": launch.image,
-        "entrypoint": [words[0]],
-        "command": [_dollars(word) for word in words[1:]],
-        "environment": _dollars(host.environment(rank)),
-        "network_mode": "host",
-        "ipc": "host",
-        "ulimits": {"memlock": -1, "stack": 67108864},
-        "volumes": [f"{host.STORE}:{base.MODELS}:ro", f"{host.CACHE}:{base.CACHE}"],
-        "deploy": {
-            "resources": {"reservations": {"devices": [{"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}]}}
-        },
-    }
+    (service,) = template.objects(
+        "export/service", rank=rank.index, image=launch.image, program=words[0],
+        words=[_dollars(word) for word in words[1:]], environment=_dollars(host.environment(rank)),
+        volumes=[f"{host.STORE}:{base.MODELS}:ro", f"{host.CACHE}:{base.CACHE}"],
+    )  # fmt: skip
     if folder := host.by_name(launch):
         service["volumes"].append(f"{host.FOLDER}:{folder}:ro")
     if launch.fabric:

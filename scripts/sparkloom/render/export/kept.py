@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparkloom.launch import engines, forks
+from sparkloom.launch import engines, reading
 from sparkloom.launch.engines import base
 from sparkloom.launch.imported import command
 from sparkloom.launch.imported.draft import CONSENT
@@ -58,7 +58,7 @@ def _known(launch: Launch, name: str) -> str:
     """The key under which an import has a flag."""
     if name in engines.get(launch.engine).filed:
         return engines.get(launch.engine).filed[name]
-    catalog = forks.catalog(launch.profile, launch.release)
+    catalog = reading.catalog(launch.profile, launch.release)
     flag, called = catalog.flag(name) if catalog else None, engines.get(launch.engine).called.values()
     return command.key_of(flag, f"--{name.replace('_', '-')}", catalog, called) if flag and catalog else name
 

@@ -15,26 +15,13 @@ ACCESS = "sparkloom/engine-access"  # label of a namespace whose pods may reach 
 
 
 def namespace(cluster: Cluster) -> dict[str, Any]:
-    """The only place where privileged pods may run.
-
-    Privileged even in `device-plugin` mode: the weights and the kernel cache are hostPath volumes, which both stricter
-    Pod Security levels forbid.
-    """
-    level = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
-    return names.manifest("v1", "Namespace", {"name": cluster.namespace, "labels": {**names.PART_OF, **level}})
+    (made,) = template.objects("manifests/namespace", namespace=cluster.namespace)
+    return made
 
 
 def priority_class() -> dict[str, Any]:
-    """A node in need of disk space ends others' pods before an engine; an engine ends nobody's to get its place."""
-    return names.manifest(
-        "scheduling.k8s.io/v1",
-        "PriorityClass",
-        {"name": names.PRIORITY, "labels": dict(names.PART_OF)},
-        value=1_000_000,  # 0 is everybody's, 2 * 10^9 the system's
-        preemptionPolicy="Never",
-        globalDefault=False,
-        description="Engines that sparkloom serves",
-    )
+    (made,) = template.objects("manifests/priority", name=names.PRIORITY)
+    return made
 
 
 def of_group(launch: Launch, cluster: Cluster) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from typing import Any
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import fabric
 from sparkloom.launch.fabric import Attachment, Endpoint
-from sparkloom.render.manifests import names
+from sparkloom.render import template
 
 NETWORKS = "k8s.v1.cni.cncf.io/networks"
 PRIVATE = "sparkloom-rails"  # roles/multus puts it among CNI's programs; without it no pod gets a rail
@@ -27,16 +27,6 @@ def definitions(cluster: Cluster) -> list[dict[str, Any]]:
 
 
 def definition(attachment: Attachment, namespace: str) -> dict[str, Any]:
-    metadata = {
-        "name": attachment.name,
-        "namespace": namespace,
-        "labels": dict(names.PART_OF),
-        "annotations": {
-            "sparkloom/rail": attachment.rail,
-            "sparkloom/mtu": str(attachment.mtu),
-            "sparkloom/subnet": attachment.subnet,
-        },
-    }
     plugin = {
         "type": "host-device",
         **({"kernelpath": attachment.place} if attachment.place else {"device": attachment.interface}),
@@ -45,7 +35,11 @@ def definition(attachment: Attachment, namespace: str) -> dict[str, Any]:
     }
     plugins = [plugin, *([{"type": PRIVATE, "mtu": attachment.mtu}] if attachment.private else [])]
     config = json.dumps({"cniVersion": CNI_VERSION, "name": attachment.name, "plugins": plugins})
-    return names.manifest("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", metadata, spec={"config": config})
+    (made,) = template.objects(
+        "manifests/attachment", name=attachment.name, namespace=namespace, rail=attachment.rail,
+        told_mtu=str(attachment.mtu), subnet=attachment.subnet, config=config,
+    )  # fmt: skip
+    return made
 
 
 def _routes(attachment: Attachment) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from sparkloom.base import document
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.render import template
 from sparkloom.render.manifests import names
 from sparkloom.render.metrics import labels, series
 
-SCHEMA = 39  # of Grafana 10 and later
 HEIGHT, STAT_HEIGHT, WIDE = 8, 4, 24
 FOUND = {"grafana_dashboard": "1"}
 SOURCE = {"type": "prometheus", "uid": "${source}"}
@@ -69,33 +69,13 @@ def config_maps(cluster: Cluster) -> list[dict[str, Any]]:
 
 
 def made(dashboard: Dashboard) -> dict[str, Any]:
-    return {
-        "uid": name(dashboard),
-        "title": dashboard.title,
-        "tags": ["sparkloom"],
-        "schemaVersion": SCHEMA,
-        "version": 1,
-        "editable": True,
-        "timezone": "browser",
-        "refresh": "30s",
-        "time": {"from": "now-3h", "to": "now"},
-        "templating": {"list": [_source(), *(_variable(*one) for one in dashboard.variables)]},
-        "annotations": {"list": []},
-        "panels": list(_placed(dashboard.panels)),
-    }
-
-
-def _source() -> dict[str, Any]:
-    """Whichever Prometheus the reader's Grafana has."""
-    return {"name": "source", "label": "Prometheus", "type": "datasource", "query": "prometheus", "hide": 0}
-
-
-def _variable(called: str, query: str) -> dict[str, Any]:
-    return {
-        "name": called, "type": "query", "datasource": SOURCE, "query": {"query": query, "refId": called},
-        "definition": query, "refresh": 2, "sort": 1, "multi": True, "includeAll": True, "allValue": ".*",
-        "current": {"text": "All", "value": "$__all"}, "hide": 0,
-    }  # fmt: skip
+    asked = [template.objects("metrics/variable", name=called, query=query, source=SOURCE)
+             for called, query in dashboard.variables]  # fmt: skip
+    (whole,) = template.objects(
+        "metrics/dashboard", name=name(dashboard), title=dashboard.title, panels=list(_placed(dashboard.panels)),
+        variables=[*template.objects("metrics/source"), *(one for (one,) in asked)],
+    )  # fmt: skip
+    return whole
 
 
 def _placed(panels: tuple[Panel, ...]) -> Iterator[dict[str, Any]]:
@@ -111,18 +91,13 @@ def _placed(panels: tuple[Panel, ...]) -> Iterator[dict[str, Any]]:
 
 def _panel(number: int, panel: Panel, place: dict[str, int]) -> dict[str, Any]:
     defaults: dict[str, Any] = {"unit": panel.unit, "min": 0, **({} if panel.most is None else {"max": panel.most})}
-    return {
-        "id": number,
-        "title": panel.title,
-        "type": panel.kind,
-        "gridPos": place,
-        "datasource": SOURCE,
-        "fieldConfig": {"defaults": defaults, "overrides": []},
-        "options": {},
-        "targets": [
-            {"refId": chr(ord("A") + index), "datasource": SOURCE, "expr": expr, "legendFormat": legend,
-             **({"format": "table", "instant": True} if panel.kind == "table" else {})}
-            for index, (expr, legend) in enumerate(panel.exprs)
-        ],
-        **({"description": panel.help} if panel.help else {}),
-    }  # fmt: skip
+    read = {"format": "table", "instant": True} if panel.kind == "table" else {}
+    targets = [
+        {"refId": chr(ord("A") + index), "datasource": SOURCE, "expr": expr, "legendFormat": legend, **read}
+        for index, (expr, legend) in enumerate(panel.exprs)
+    ]
+    (made,) = template.objects(
+        "metrics/panel", number=number, title=panel.title, kind=panel.kind, place=place, source=SOURCE,
+        defaults=defaults, targets=targets,
+    )  # fmt: skip
+    return made | ({"description": panel.help} if panel.help else {})

@@ -15,12 +15,12 @@ from sparkloom.launch import ports
 from sparkloom.onnode.rank import exposition
 from sparkloom.onnode.waker import main as program
 from sparkloom.onnode.waker import server
+from sparkloom.render import template
 from sparkloom.render.manifests import names
 from sparkloom.render.metrics import labels, series
 
 EVERY = "15s"
 SAMPLES = 20_000  # of one page: an engine has some 2,000
-BYTES = "16MB"
 NODE = "__meta_kubernetes_pod_node_name"
 IP = "__meta_kubernetes_pod_ip"
 
@@ -75,23 +75,13 @@ def rules(job: Job, cluster: Cluster) -> list[Rule]:
 
 def config(cluster: Cluster) -> dict[str, Any]:
     """Of our own Prometheus."""
-    found = {"role": "pod", "namespaces": {"names": [cluster.namespace]}}
-    return {
-        "global": {"scrape_interval": EVERY, "evaluation_interval": EVERY, "external_labels": {"site": cluster.name}},
-        "rule_files": ["/etc/prometheus/rules.yml"],
-        "scrape_configs": [
-            {
-                "job_name": job.name,
-                "metrics_path": job.path,
-                "honor_labels": True,
-                "sample_limit": SAMPLES,
-                "body_size_limit": BYTES,
-                "kubernetes_sd_configs": [found],
-                "relabel_configs": rules(job, cluster),
-            }
-            for job in jobs()
-        ],
-    }
+    scraped = [
+        template.objects("metrics/scraped", name=job.name, path=job.path, samples=SAMPLES,
+                         namespace=cluster.namespace, rules=rules(job, cluster))[0]
+        for job in jobs()
+    ]  # fmt: skip
+    (made,) = template.objects("metrics/scrape", every=EVERY, site=cluster.name, scraped=scraped)
+    return made
 
 
 def pod_monitors(cluster: Cluster, namespace: str, more: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -103,15 +93,11 @@ def _pod_monitor(job: Job, cluster: Cluster, namespace: str, more: Mapping[str, 
     relabelled = [_camel(rule) for rule in rules(job, cluster) if "phase" not in str(rule["source_labels"])]
     own = [rule for rule in relabelled if rule.get("action") != "keep"]
     own.append({"targetLabel": "job", "replacement": job.name})
-    endpoint = {"path": job.path, "interval": EVERY, "honorLabels": True, "relabelings": own}
-    spec = {
-        "namespaceSelector": {"matchNames": [cluster.namespace]},
-        "selector": {"matchLabels": dict(job.pods)},
-        "sampleLimit": SAMPLES,
-        "podMetricsEndpoints": [endpoint],
-    }
-    metadata = labels.meta(job.name, namespace, dict(more))
-    return names.manifest("monitoring.coreos.com/v1", "PodMonitor", metadata, spec=spec)
+    (made,) = template.objects(
+        "metrics/pod_monitor", metadata=labels.meta(job.name, namespace, dict(more)), namespace=cluster.namespace,
+        pods=dict(job.pods), samples=SAMPLES, path=job.path, every=EVERY, rules=own,
+    )  # fmt: skip
+    return made
 
 
 def _camel(rule: Rule) -> Rule:
@@ -119,20 +105,16 @@ def _camel(rule: Rule) -> Rule:
 
 
 def services(cluster: Cluster) -> list[dict[str, Any]]:
-    """With the annotations that a Prometheus without an operator looks for, by custom."""
+    """For a Prometheus without an operator."""
     return [_service(job, cluster.namespace) for job in jobs()]
 
 
 def _service(job: Job, namespace: str) -> dict[str, Any]:
     told = {"scrape": "true", "port": str(job.port), "path": job.path}
     annotations = {f"prometheus.io/{name}": value for name, value in told.items()}
-    spec = {
-        "clusterIP": "None",
-        "publishNotReadyAddresses": True,  # a rank that is not ready is what one wants to know of
-        "selector": dict(job.pods),
-        "ports": [{"name": "metrics", "port": job.port, "protocol": "TCP"}],
-    }
-    return names.manifest("v1", "Service", labels.meta(job.name, namespace, annotations=annotations), spec=spec)
+    metadata = labels.meta(job.name, namespace, annotations=annotations)
+    (made,) = template.objects("metrics/service", metadata=metadata, pods=dict(job.pods), port=job.port)
+    return made
 
 
 def policies(namespace: str, peers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from pathlib import Path
+from typing import Any
 
+from sparkloom.base import document
 from sparkloom.launch import engines
 from sparkloom.onnode.host_metrics import main as host_metrics
 from sparkloom.onnode.rank import exposition
@@ -12,29 +15,12 @@ from sparkloom.onnode.waker import metrics as waker
 
 RANKS, ENGINES, ROUTER, HOSTS = "sparkloom-ranks", "sparkloom-engines", "sparkloom-router", "sparkloom-hosts"
 WAKER = "sparkloom-waker"
-PEOPLE = (
-    "sparkloom_router_requests_total",
-    "sparkloom_router_prompt_tokens_total",
-    "sparkloom_router_completion_tokens_total",
-)
+_READ: dict[str, Any] = document.own(Path(__file__).with_suffix(".yml").read_text())
+PEOPLE: list[str] = _READ["people"]
+NODE: dict[str, list[str]] = _READ["node"]
 SELECTOR = re.compile(r"<(queued|running|generated|cache_usage|accept_length)([^<>]*)>")
 # Of Prometheus itself, for each target.
 SCRAPED = ("up",)
-# Of the node-exporter 1.9, by collector: those that are read here.
-NODE = {
-    "meminfo": ("node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes", "node_memory_Cached_bytes"),
-    "pressure": (
-        "node_pressure_memory_waiting_seconds_total", "node_pressure_memory_stalled_seconds_total",
-        "node_pressure_cpu_waiting_seconds_total", "node_pressure_io_stalled_seconds_total",
-    ),
-    "buddyinfo": ("node_buddyinfo_blocks",),
-    "loadavg": ("node_load1",),
-    "infiniband": (
-        "node_infiniband_port_data_received_bytes_total", "node_infiniband_port_data_transmitted_bytes_total",
-        "node_infiniband_state_id", "node_infiniband_link_downed_total",
-    ),
-    "netclass": ("node_network_carrier", "node_network_speed_bytes"),
-}  # fmt: skip
 
 
 @cache

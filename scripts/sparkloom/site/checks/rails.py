@@ -73,7 +73,7 @@ def judge(cluster: Cluster, plan: Plan, probes: Mapping[str, Probe], only: Colle
         probe = probes.get(node.name)
         if probe is None or "links" not in probe:
             why = str((probe or {}).get("msg", "no answer"))
-            findings.append(Finding(node.name, "probe", why, "an answer from the probe", "run again with -vvv"))
+            findings.append(Finding(node.name, "probe", why, "an answer from the probe", "run again with -v"))
             continue
         for endpoint in (e for e in plan.endpoints if e.node == node.name):
             findings += _endpoint(endpoint, probe)

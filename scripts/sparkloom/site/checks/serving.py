@@ -22,7 +22,7 @@ def weights(nodes: Sequence[str], checked: Mapping[str, Mapping[str, Any]]) -> I
         answers = checked.get(node, {}).get("answer")
         if answers is None:
             why = str(checked.get(node, {}).get("msg") or "not asked")
-            yield Finding(node, "weights", why, "an answer of its store", "what it says; -vvv says more")
+            yield Finding(node, "weights", why, "an answer of its store", "what it says; sparkloom doctor -v says more")
         for answer in answers or ():
             for problem in answer["problems"]:
                 yield Finding(node, str(answer["id"]), problem, "whole and verified", FETCH)

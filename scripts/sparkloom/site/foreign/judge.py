@@ -16,7 +16,7 @@ from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster, Rail
 from sparkloom.launch.fabric import Plan
 from sparkloom.site.foreign import netplan
-from sparkloom.site.foreign.definition import Definition, interface
+from sparkloom.site.foreign.netplan import Definition, interface
 from sparkloom.site.foreign.node import NONE, Network, Node
 
 NOTE = "# The rails of this file were taken over by sparkloom (fabric_adopt); playbooks/teardown.yml gives it back.\n"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sparkloom.inputs.cluster import Cluster, Rail
 from sparkloom.launch.fabric import NETPLAN_HEADER, Plan
 from sparkloom.site.foreign import netplan, profiles
-from sparkloom.site.foreign.definition import Definition
+from sparkloom.site.foreign.netplan import Definition
 
 Network = Mapping[str, Any]  # what `definitions` read of a node: files and links
 NONE: Network = {"files": [], "links": {}}

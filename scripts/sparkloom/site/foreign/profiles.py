@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkloom.site.foreign.definition import MADE_BY_ITSELF, TRUE, Definition, File, interface
-from sparkloom.site.foreign.definition import words as spelled
+from sparkloom.site.foreign.netplan import MADE_BY_ITSELF, TRUE, Definition, File, interface
+from sparkloom.site.foreign.netplan import words as spelled
 
 
 def sections(file: File, unreadable: list[tuple[str, str]]) -> dict[str, dict[str, list[str]]]:

@@ -17,7 +17,7 @@ from sparkloom.render.k3s.machines import ARCHITECTURES
 from sparkloom.site import ansible, image_archives, images
 from sparkloom.site.ansible import Context, Data
 from sparkloom.site.groups import observed
-from sparkloom.site.k3s import needs
+from sparkloom.site.k3s import judge
 
 
 def plan(
@@ -33,8 +33,8 @@ def plan(
     """Which images nodes need that no registry of the site gives, and what to ask each node."""
     ours = {"multus_image": multus, "gpu_runtime_image": gpu, "gateway_router_image": router}
     lock = ansible.lock_file(context.vars)
-    engines = [needs.engine(loaded, on, take, lock) for loaded, on in _engines(context, profile, nodes)]
-    needed = needs.every(given.options(options), context.cluster, ours, engines)
+    engines = [judge.engine(loaded, on, take, lock) for loaded, on in _engines(context, profile, nodes)]
+    needed = judge.every(given.options(options), context.cluster, ours, engines)
     names = list(dict.fromkeys(need.image for need in needed))
     asks = {"images": names, "places": list(images.PLACES)}
     return {"asked": asks, "needed": [asdict(need) for need in needed]}

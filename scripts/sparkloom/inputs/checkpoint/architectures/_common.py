@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from sparkloom.inputs.checkpoint import tables
+from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.config import Config
 from sparkloom.inputs.checkpoint.parts import Attention, Experts, Mlp
 from sparkloom.inputs.checkpoint.shape import USUAL, Forward, Layer, Mixer, Shape
@@ -59,7 +59,7 @@ def every(text: Config, interval: int, usual: str) -> list[str]:
 
 def part(kind: type[P], config: Config, **more: Any) -> P:
     """A part with the widths that config.json says in the words of `parts.yml`."""
-    table = tables.read("parts")[kind.__name__]
+    table = tensors.read("parts")[kind.__name__]
     facts = config.about(table["about"])
     widths = {
         field: facts.count(said[:-1]) if said.endswith("?") else facts.number(*said.split())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparkloom.inputs.checkpoint import tables
+from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
 from sparkloom.inputs.checkpoint.architectures._common import Reader
 from sparkloom.inputs.checkpoint.config import Config
@@ -21,7 +21,7 @@ def deepseek(config: Config) -> Shape:
 
 
 def kimi_k25(config: Config) -> Shape:
-    vision = tables.tower(config, "moonvit")
+    vision = tensors.tower(config, "moonvit")
     return _below(config, "language_model.model", head="language_model.lm_head", vision=vision)
 
 
@@ -49,7 +49,7 @@ def _below(config: Config, at: str, **more: Any) -> Shape:
 
 def drafting(text: Config, layers: list[Layer], *, own_ends: bool) -> dict[str, Any]:
     """Draft layers, each behind what joins a token to the last layer's output; perhaps with ends of their own."""
-    joints = (tables.extras(text, "draft_joint", layer.at, own_ends=own_ends) for layer in layers)
+    joints = (tensors.extras(text, "draft_joint", layer.at, own_ends=own_ends) for layer in layers)
     return {"draft": tuple(layers), "draft_more": tuple(tensor for joint in joints for tensor in joint)}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from sparkloom.inputs.checkpoint import tables
+from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
 from sparkloom.inputs.checkpoint.architectures._common import Reader
 from sparkloom.inputs.checkpoint.config import Config
@@ -31,11 +31,11 @@ def v4(config: Config) -> Shape:
         raise text.missing("compress_ratios")
     every = [_layer(text, n, ratios[n], f"layers.{n}" if n < count else f"mtp.{n - count}") for n in range(len(ratios))]
     if _has_dspark(text):
-        joints = [*_dspark(text, drafts), *tables.extras(text, "v4_mixed_head", every[-1].at)]
+        joints = [*_dspark(text, drafts), *tensors.extras(text, "v4_mixed_head", every[-1].at)]
     else:
         names = ("v4_joint", "v4_mixed_head")
-        joints = [t for layer in every[count:] for name in names for t in tables.extras(text, name, layer.at)]
-    ends: dict[str, Any] = {**ENDS, "other": tables.extras(text, "v4_mixed_head")}
+        joints = [t for layer in every[count:] for name in names for t in tensors.extras(text, name, layer.at)]
+    ends: dict[str, Any] = {**ENDS, "other": tensors.extras(text, "v4_mixed_head")}
     return common.model(config, "", every[:count], draft=tuple(every[count:]), draft_more=tuple(joints), **ends)
 
 
@@ -69,7 +69,7 @@ def _choice(text: Config, at: str, forward: Experts) -> Tensor:
 
 
 def _streams(text: Config, at: str) -> tuple[Tensor, ...]:
-    return tables.extras(text, "v4_streams", at)
+    return tensors.extras(text, "v4_streams", at)
 
 
 def _compressed(text: Config, ratio: int, *, chooses: bool) -> Compressed:
@@ -97,9 +97,9 @@ def v41(config: Config) -> Shape:
         config, "", layers, **ENDS,
         draft=tuple(_v41_layer(text, f"mtp.{n}", near, drafted) for n in range(drafts)),
         draft_more=_dspark(text, drafts, v41=True) if drafts else (),
-        vision=tables.tower(config, "deepseek_v41", text_hidden=forward.hidden),
+        vision=tensors.tower(config, "deepseek_v41", text_hidden=forward.hidden),
         tables=tuple(_tables(text, looked_up)),
-        other=tuple(tensor for at in looked_up for tensor in tables.extras(text, "v41_table_reader", at)),
+        other=tuple(tensor for at in looked_up for tensor in tensors.extras(text, "v41_table_reader", at)),
     )  # fmt: skip
 
 
@@ -127,7 +127,7 @@ def _has_dspark(text: Config) -> bool:
 
 def _dspark(text: Config, stages: int, *, v41: bool = False) -> tuple[Tensor, ...]:
     """What stands around the layers, at the first and at the last."""
-    return tables.extras(text, "dspark_in", "mtp.0") + tables.extras(text, "dspark_out", f"mtp.{stages - 1}", v41=v41)
+    return tensors.extras(text, "dspark_in", "mtp.0") + tensors.extras(text, "dspark_out", f"mtp.{stages - 1}", v41=v41)
 
 
 READERS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sparkloom.inputs.checkpoint import tables
+from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
 from sparkloom.inputs.checkpoint.architectures._common import Reader
 from sparkloom.inputs.checkpoint.config import Config
@@ -25,7 +25,7 @@ def gemma3(config: Config) -> Shape:
     interval = text.about("layers").maybe("sliding_window_pattern") or PATTERN
     words = common.layer_types(text) or common.every(text, interval, "sliding_attention")
     layers = common.layers(at, ((sliding if word.startswith("sliding") else full, forward) for word in words), NORMS)
-    return common.model(config, at, layers, vision=tables.tower(config, "siglip", text_hidden=full.hidden), tied=True)
+    return common.model(config, at, layers, vision=tensors.tower(config, "siglip", text_hidden=full.hidden), tied=True)
 
 
 def gemma4(config: Config) -> Shape:
@@ -43,7 +43,7 @@ def gemma4(config: Config) -> Shape:
         names = (*NORMS, *(BESIDE_EXPERTS if extra else ()))
         layers.append(Layer(f"{at}.layers.{number}", mixer, forward, names, (*extra, scalar)))
     audio = ("an audio tower is not counted: no file that has one was read",) if config.section("audio_config") else ()
-    tower = tables.tower(config, "gemma4", text_hidden=full.hidden)
+    tower = tensors.tower(config, "gemma4", text_hidden=full.hidden)
     return common.model(config, at, layers, vision=tower, unknown=audio)
 
 

@@ -4,7 +4,7 @@ attention per layer of sparse latent attention, hyper-connections between.
 
 from __future__ import annotations
 
-from sparkloom.inputs.checkpoint import tables
+from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
 from sparkloom.inputs.checkpoint.architectures._common import Reader
 from sparkloom.inputs.checkpoint.architectures.deepseek import drafting, forward_of
@@ -36,7 +36,7 @@ def glm53_flash(config: Config) -> Shape:
     ]
     count, drafts = len(words), text.about("mtp").count("num_nextn_predict_layers")
     draft = [_draft(text, f"{at}.layers.{n}", whole, pool) for n in range(count, count + drafts)]
-    vision, unknown = tables.tower(config, "glm5"), []
+    vision, unknown = tensors.tower(config, "glm5"), []
     if text.value("num_nextn_predict_layers") is None:
         unknown.append("config.json names no draft layers, and the published checkpoint has one")
     if not vision:
@@ -47,7 +47,7 @@ def glm53_flash(config: Config) -> Shape:
 
 def _layer(text: Config, at: str, mixer: Mixer, forward: Forward, pool: int) -> Layer:
     pooled = _pooled_keys(text, at, pool) if mixer.kind == "attention" else ()
-    return Layer(at, mixer, forward, more=(*tables.extras(text, "glm_streams", at), *pooled))
+    return Layer(at, mixer, forward, more=(*tensors.extras(text, "glm_streams", at), *pooled))
 
 
 def _draft(text: Config, at: str, mixer: Mixer, pool: int) -> Layer:
@@ -56,7 +56,7 @@ def _draft(text: Config, at: str, mixer: Mixer, pool: int) -> Layer:
 
 
 def _pooled_keys(text: Config, at: str, pool: int) -> tuple[Tensor, ...]:
-    return tables.extras(text, "glm_pooled_keys", f"{at}.self_attn.indexer", pool=pool)
+    return tensors.extras(text, "glm_pooled_keys", f"{at}.self_attn.indexer", pool=pool)
 
 
 def _forward(text: Config, number: int, feeds: list[object]) -> Forward:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sparkloom.inputs.checkpoint import tables
+from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
 from sparkloom.inputs.checkpoint.architectures._common import Reader
 from sparkloom.inputs.checkpoint.config import Config
@@ -37,7 +37,7 @@ def mistral3(config: Config) -> Shape:
     layers = common.alike(text, at, mixer, common.mlp(text))
     merge = config.about("vision").maybe("spatial_merge_size") or 2
     bias = config.about("vision").flag("multimodal_projector_bias")
-    tower = tables.tower(config, "pixtral", text_hidden=mixer.hidden, merge=merge, projector_bias=int(bias))
+    tower = tensors.tower(config, "pixtral", text_hidden=mixer.hidden, merge=merge, projector_bias=int(bias))
     return common.model(config, at, layers, vision=tower, head="language_model.lm_head")
 
 

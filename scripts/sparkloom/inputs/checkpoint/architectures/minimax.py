@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sparkloom.inputs.checkpoint import tables
+from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
 from sparkloom.inputs.checkpoint.architectures._common import Reader
 from sparkloom.inputs.checkpoint.config import Config
@@ -37,7 +37,7 @@ def m3(config: Config) -> Shape:
         place, mixer, more = f"{at}.layers.{number}", plain, tuple[Tensor, ...]()
         if sparse and chooses[number]:
             mixer = replace(plain, choice=_choice(sparse))
-            more = tables.extras(sparse, "minimax_indexer", f"{place}.self_attn", hidden=plain.hidden)
+            more = tensors.extras(sparse, "minimax_indexer", f"{place}.self_attn", hidden=plain.hidden)
         layers.append(Layer(place, mixer, _forward(text, routed[number]), more=more))
     named = text.about("mtp").count("num_mtp_modules")
     unknown = f"config.json names {named} draft module(s); whether the checkpoint holds them only its index says"
@@ -64,7 +64,7 @@ def _tower(config: Config, text_hidden: int) -> tuple[Tensor, ...]:
     if config.section("vision_config") is None:
         return ()
     merging = config.section("img_token_compression_config")
-    return tables.tower(
+    return tensors.tower(
         config, "minimax_m3", text_hidden=text_hidden,
         merge=merging.about("vision").number("spatial_merge_size") if merging else 2,
         frames=merging.about("vision").number("temporal_patch_size") if merging else 2,

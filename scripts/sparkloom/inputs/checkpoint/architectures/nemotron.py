@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from sparkloom.inputs.checkpoint import tables
+from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
 from sparkloom.inputs.checkpoint.architectures._common import Reader
 from sparkloom.inputs.checkpoint.config import Config
@@ -22,7 +22,7 @@ def nemotron_h(config: Config) -> Shape:
     times = text.about("mtp").count("num_nextn_predict_layers") if drafted else 0
     layers = [_layer(text, f"backbone.layers.{n}", word) for n, word in enumerate(words)]
     draft = [_layer(text, f"mtp.layers.{n}", word) for n, word in enumerate(drafted * times)]
-    more = tables.extras(text, "nemotron_joint", "mtp.layers.0") if draft else ()
+    more = tensors.extras(text, "nemotron_joint", "mtp.layers.0") if draft else ()
     ends = {"embedding": "backbone.embeddings", "last_norm": "backbone.norm_f"}
     return common.model(config, "backbone", layers, draft=tuple(draft), draft_more=more, **ends)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import ceil
 from typing import Any
 
-from sparkloom.inputs.checkpoint import tables
+from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
 from sparkloom.inputs.checkpoint.architectures._common import Reader
 from sparkloom.inputs.checkpoint.config import Config
@@ -24,7 +24,7 @@ def qwen3(config: Config) -> Shape:
     mixer = common.attention(text, norms="head", bias=bias, out_bias=bias)
     numbers = range(common.number_of_layers(text))
     layers = common.layers(at, ((mixer, _qwen3_forward(text, number)) for number in numbers))
-    return common.model(config, at, layers, vision=tables.tower(config, TOWER))
+    return common.model(config, at, layers, vision=tensors.tower(config, TOWER))
 
 
 def _place(config: Config) -> str:
@@ -50,12 +50,12 @@ def qwen3_next(config: Config) -> Shape:
     drafts = text.about("mtp").count("mtp_num_hidden_layers", "num_nextn_predict_layers")
     drafts = drafts or (1 if text.text_of("model_type") == "qwen3_next" else 0)
     drafting = _drafting(text, common.layers("mtp", [(full, forward)] * drafts))
-    return common.model(config, at, layers, vision=tables.tower(config, TOWER), **drafting)
+    return common.model(config, at, layers, vision=tensors.tower(config, TOWER), **drafting)
 
 
 def _drafting(text: Config, layers: list[Layer], *, apart: bool = False) -> dict[str, Any]:
     """What joins a token's embedding and the last layer's output stands before the first draft layer."""
-    joint = tables.extras(text, "qwen_joint", "mtp", apart=apart)
+    joint = tensors.extras(text, "qwen_joint", "mtp", apart=apart)
     return {"draft": tuple(layers), "draft_more": joint if layers else ()}
 
 
@@ -74,14 +74,14 @@ def flash_next(config: Config) -> Shape:
     for number, word in enumerate(common.layer_types(text)):
         at, whole = f"{FLASH}.layers.{number}", word == "full_attention"
         more = _flash_extras(text, at, chooses=whole)
-        more += tables.extras(text, "qwen_table_reader", f"{at}.ple") if number + 1 in looked_up else ()
+        more += tensors.extras(text, "qwen_table_reader", f"{at}.ple") if number + 1 in looked_up else ()
         layers.append(Layer(at, full if whole else line, forward, (), more))
     drafts = [f"mtp.layers.{n}" for n in range(text.about("mtp").count("mtp_num_hidden_layers"))]
     draft = [Layer(at, full, forward, (), _flash_extras(text, at, chooses=True)) for at in drafts]
-    vision = tables.tower(config, TOWER)
+    vision = tensors.tower(config, TOWER)
     return common.model(
         config, FLASH, layers, vision=vision, tables=tuple(_tables(text)), last_norm="",
-        other=tables.extras(text, "qwen_streams", f"{FLASH}.hyper_connection_mixer", last=True),
+        other=tensors.extras(text, "qwen_streams", f"{FLASH}.hyper_connection_mixer", last=True),
         unknown=() if vision else ("config.json has no vision_config: the tower is not counted",),
         **_drafting(text, draft, apart=True),
     )  # fmt: skip
@@ -89,9 +89,9 @@ def flash_next(config: Config) -> Shape:
 
 def _flash_extras(text: Config, at: str, *, chooses: bool) -> tuple[Tensor, ...]:
     attention, feeding = (
-        tables.extras(text, "qwen_streams", f"{at}.{half}_hyper_connection") for half in ("attn", "mlp")
+        tensors.extras(text, "qwen_streams", f"{at}.{half}_hyper_connection") for half in ("attn", "mlp")
     )
-    indexer = tables.extras(text, "qwen_indexer", f"{at}.self_attn.indexer") if chooses else ()
+    indexer = tensors.extras(text, "qwen_indexer", f"{at}.self_attn.indexer") if chooses else ()
     return attention + feeding + indexer
 
 

@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from sparkloom.inputs.catalogs import releases
 from sparkloom.inputs.catalogs.catalog import Catalog
-from sparkloom.inputs.catalogs.dialect import Dialect
+from sparkloom.inputs.catalogs.flagtypes import Dialect
 from sparkloom.inputs.profile import FlagValue, LoadedSketch, Model
 from sparkloom.launch.engines import base
 from sparkloom.launch.engines.base import engine_setting, topology_setting

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from sparkloom.inputs.profile import FlagValue
 from sparkloom.launch.memory import constants, state, weights
+from sparkloom.launch.memory.constants import Requirements, Speculation, element, state_element
 from sparkloom.launch.memory.figure import GIB
 from sparkloom.launch.memory.fit import Fit, Ledger, available, cell, drafting, full_requests, graphs, slot, weigh
-from sparkloom.launch.memory.requirements import Requirements, Speculation, element, state_element
 from sparkloom.launch.view import ModelView
 
 STATE_TO_KV = 0.9  # mamba_full_memory_ratio: without a given number of slots, state and KV share as 0.9 to 1

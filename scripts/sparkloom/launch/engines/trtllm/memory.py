@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from sparkloom.inputs.profile import FlagValue
 from sparkloom.launch.memory import constants
+from sparkloom.launch.memory.constants import Requirements, drafts, element, state_element
 from sparkloom.launch.memory.fit import Fit, Ledger, available, drafting, graphs, requests, taken, weigh
-from sparkloom.launch.memory.requirements import Requirements, drafts, element, state_element
 from sparkloom.launch.view import ModelView, finite
 
 FILED = "extra_llm_api_options.kv_cache_config.free_gpu_memory_fraction"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sparkloom.inputs.catalogs.dialect import Dialect, FlagProblem
-from sparkloom.inputs.catalogs.flagtypes import parse_json
+from sparkloom.inputs.catalogs.flagtypes import Dialect, FlagProblem, parse_json
 
 
 def normalise(words: list[str]) -> tuple[list[str], list[FlagProblem]]:
