@@ -122,7 +122,11 @@ def policies(namespace: str, peers: Sequence[dict[str, Any]]) -> list[dict[str, 
 
     One object for each way of a pod, as with the engines: of one with both directions K3s' controller lets pass more.
     """
-    made = [_policy(f"{job.name}-heard", namespace, job.pods, ingress=_heard(job, peers)) for job in jobs() if job.name != series.ENGINES]
+    made = [
+        _policy(f"{job.name}-heard", namespace, job.pods, ingress=_heard(job, peers))
+        for job in jobs()
+        if job.name != series.ENGINES
+    ]
     return [*made, _policy(f"{series.HOSTS}-out", namespace, labels.HOSTS, egress=[])]
 
 
