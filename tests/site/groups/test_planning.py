@@ -173,7 +173,7 @@ def test_one_profile_is_one_group_and_all_else_is_in_its_way() -> None:
     assert found.as_dict()["groups"] == [
         {
             "name": GLM, "label": GLM, "profile": GLM, "nodes": ["spark1", "spark2"], "state": "new", "alone": True,
-            "seat": {}, "served": "served", "on_demand": False,
+            "seat": {}, "served": "served", "on_demand": False, "stopped": "",
         }
     ]  # fmt: skip
     assert planning.alone(GLM, cluster, {GLM: ("spark1",)}).waves == [Wave((), (GLM,), ())], "it is there"
