@@ -39,7 +39,7 @@ def test_a_weekend_without_it(terminal: Terminal, served: kube_api.Cluster) -> N
     terminal.type("sparkloom start --help").has("wait until it serves")
     terminal.type(f"sparkloom stop {MODEL[:-1]}x {SITE}", 2).has("no such group", f"did you mean '{MODEL}'")
     assert not any(served.asleep().values()), "nothing was stopped by a slip"
-    terminal.type(f"sparkloom stop {SITE}").has("is stopped by", "UTC", "runs any more", "sparkloom start")
+    terminal.type(f"sparkloom stop {SITE}").has("is stopped by", "UTC", "runs any more", f"sparkloom start {MODEL}")
     assert not [name for kind, name in served.objects if kind == "Pod"]
     told = json.loads(terminal.type(f"sparkloom status --json {SITE}", 1, copied=True).text)
     by = told["groups"][0]["word"].removeprefix("stopped by ")

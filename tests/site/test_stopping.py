@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from sparkloom import case
+from sparkloom.site.doctor import look
+from sparkloom.site.groups.group import RenderedGroup
 from tests import inventories, kube_api
 from tests.inventories import OSS, QWEN
 from tests.places import REPO
@@ -82,6 +84,18 @@ def test_a_stopped_group_stays_so_until_it_is_started(site: Site) -> None:
     assert "big serves" in site.type("sparkloom start big") and not site.note("big")
     assert site.cluster.asleep() == {"big": False, "chat": False} and site.status(0)["big"]["state"] == "serves"
     assert "big is not stopped" in site.type("sparkloom start big")
+
+
+def test_the_doctor_finds_a_stopped_group_as_planned_and_says_by_whom(site: Site) -> None:
+    """On the old code its StatefulSets drifted: no pod where one was planned."""
+    site.type("sparkloom stop big")
+    cluster = case.cluster(site.inventory)
+    group = RenderedGroup(case.render_group("big", site.inventory, force=True), "refuse")
+    asked = look.Asked(cluster, group, None)
+    assert look.look("objects", asked) == {"changed": False, "differing": []}
+    told = look.look("ranks", asked)
+    (row,) = told["rows"]
+    assert not told["failed"] and row["severity"] == "info" and row["found"] == f"stopped by {site.note('big')}"
 
 
 def test_which_is_meant(site: Site) -> None:

@@ -20,7 +20,8 @@ def stop(group: Group = None, inventory: Inventory = None) -> None:
     chosen = stopping.meant(site, group, "stop")
     with holding.by_this_process(site.cluster, _say):
         stopping.stop(site, chosen, holding.person(), _say)
-    _say(f"nothing of {', '.join(one.name for one in chosen)} runs any more; `sparkloom start` brings it back")
+    names, back = ", ".join(one.name for one in chosen), chosen[0].name if len(chosen) == 1 else "all"
+    _say(f"nothing of {names} runs any more; `sparkloom start {back}` brings it back")
 
 
 def start(group: Group = None, inventory: Inventory = None) -> None:

@@ -214,7 +214,7 @@ def _state(one: Shown) -> list[str]:
     """Its state and since when, which configuration it carries, and whether that is the one to have."""
     words = f"{STATES[one['state']]} since {one['since']}" if one["since"] else STATES[one["state"]]
     if one["state"] == "stopped":
-        words = f"is {one['word']}; `sparkloom start` brings it back"
+        words = f"is {one['word']}; `sparkloom start {one['name']}` brings it back"
     stale = [STALE] if one["current"] is False else []
     if one["state"] in LEFT:
         return [words]

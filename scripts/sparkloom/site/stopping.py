@@ -47,8 +47,7 @@ def stop(site: Site, chosen: Sequence[Observed], who: str, say: Say) -> None:
         if one.stopped:
             say(f"{one.name} is stopped already, by {one.stopped}")
             continue
-        change = partial(stopping.stop, site.reached, site.reached.namespace, _names(site, one), who)
-        by = client.asked(change, site.cluster)
+        by = client.asked(partial(stopping.stop, *_where(site, one), who), site.cluster)
         say(f"{one.name} is stopped by {by}; requests that run have 40 s to end")
     labels = {_label(one) for group in chosen for one in _sets(site, group)}
     until_gone("pods", lambda: sets.left(site.reached, (), labels), say, sets.GONE)
@@ -64,8 +63,7 @@ def start(site: Site, chosen: Sequence[Observed], say: Say) -> list[str]:
     for wave in steps.order([Placed(name, one.profile, tuple(one.nodes)) for name, one in rest.items()], {}):
         begun = [rest[name] for name in wave.start]
         for one in begun:
-            where = (site.reached, site.reached.namespace, _names(site, one))
-            client.asked(partial(stopping.start, *where, awake=not one.on_demand), site.cluster)
+            client.asked(partial(stopping.start, *_where(site, one), awake=not one.on_demand), site.cluster)
         missing += [text for one in begun for text in _waited(site, one, say)]
     return [*missing, *_ended(site)]
 
@@ -107,8 +105,8 @@ def _sets(site: Site, one: Observed) -> list[Any]:
     return [each for each in site.look.sets if _label(each) in (one.name, one.label)]
 
 
-def _names(site: Site, one: Observed) -> list[str]:
-    return [str(each.metadata.name) for each in _sets(site, one)]
+def _where(site: Site, one: Observed) -> tuple[client.Client, str, list[str]]:
+    return site.reached, site.reached.namespace, [str(each.metadata.name) for each in _sets(site, one)]
 
 
 def _label(one: Any) -> str:

@@ -150,7 +150,7 @@ def _words(
 
 
 def _stays_stopped(one: Placed) -> str:
-    return f"{one.name} on {', '.join(one.nodes)} stays stopped (by {one.stopped}); `sparkloom start` brings it back"
+    return f"{one.name} on {', '.join(one.nodes)} stays stopped (by {one.stopped}) until `sparkloom start {one.name}`"
 
 
 def _sleep(one: Placed, made: Sequence[Placed], waves: Sequence[steps.Wave], asleep: Container[str]) -> str:
