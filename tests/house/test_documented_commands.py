@@ -71,7 +71,7 @@ def test_sparkloom(command: Command) -> None:
     if not words:  # a mention
         return
     if entry.plain:
-        command.parse(words)
+        bench.parse(words)
     else:
         loaded(entry).make_context(entry.name, words)  # ends where an option or a value is wrong
 
