@@ -24,6 +24,7 @@ from sparkloom.judge import assumptions, fits, flags, rules
 from sparkloom.judge.capacity.verdict import plan as planned
 from sparkloom.judge.start import start
 from sparkloom.launch import engines
+from sparkloom.launch.engines.base import FILES
 from sparkloom.launch.imported.command import MOST
 from sparkloom.launch.imported.draft import Draft, draft
 from sparkloom.launch.resolve import Launch, LaunchSketch, resolve
@@ -31,14 +32,6 @@ from sparkloom.launch.values import Origin, Setting
 
 REFUSED = "change the drafted profile there"
 NO_FACTS = "unknown: no facts of the model here"
-FILES = (
-    "chat_template",
-    "reasoning_parser_plugin",
-    "tool_parser_plugin",
-    "config",
-    "tokenizer_path",
-    "extra_llm_api_options",
-)
 
 
 @dataclass(slots=True)

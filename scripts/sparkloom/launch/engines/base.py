@@ -26,15 +26,13 @@ if TYPE_CHECKING:
 MODELS = "/models"  # where the node's model store is mounted in every pod (a hub cache, read offline)
 CACHE = "/cache"  # where the node keeps kernels compiled at run time, one folder per profile and image
 SEALED = "/sealed"  # the node's copy of them, which a pod only reads
+_COMMON: dict[str, Any] = document.own(Path(__file__).with_name("common.yml").read_text())
+LOADERS: Mapping[object, str] = _COMMON["loaders"]
+SITED: Mapping[str, str] = _COMMON["sited"]
+FILES: Sequence[str] = _COMMON["files"]
 MODEL_FOLDER = "{model_folder}"  # in a flag's text: the folder of this model's files inside the store
 
 LOAD_FORMATS = ("load_format", "speculative_draft_load_format")
-LOADERS: Mapping[object, str] = {  # a value of theirs -> the package that it imports when loading begins
-    "fastsafetensors": "fastsafetensors",
-    "instanttensor": "instanttensor",
-    "runai_streamer": "runai_model_streamer",
-    "runai_streamer_sharded": "runai_model_streamer",
-}
 
 
 def model_folder(model_id: str) -> str:
@@ -74,6 +72,7 @@ class Adapter:
     key_words: tuple[str, ...] = ()  # of rank 0 in its pod: where the API key stands, as a file of a Secret
     dialect: Dialect = PLAIN  # how its parser reads a command line
     ranges: Mapping[str, Range] = {}  # what its numbers may be, where the parser takes any (launch/ranges.py)
+    synonyms: Mapping[str, str] = {}  # of its flags, and what each is called here
     called: Mapping[str, str] = {}  # what engines name each in its own way, and this one's flag for it
 
     def __init__(self) -> None:
@@ -147,12 +146,6 @@ class Memory(Protocol):
     def fit(self, view: ModelView, needs: Requirements) -> Fit: ...
 
 
-SITED = {  # what several engines' `sited` say, by the word that stands there for it
-    "host": "rank 0 listens for sparkloom's endpoint",
-    "port": "the endpoint has its own port",
-    "ranks": "follows from launch.parallel.nodes and the inventory",
-    "secret": "a secret is never carried over; Sparkloom makes its own keys (docs/endpoint.md)",
-}
 KEY_FOLDER = "/sparkloom/key"  # of a Secret, in rank 0's pod
 KEY_CONFIG = ("--config", f"{KEY_FOLDER}/engine.yaml")
 KEY_FILE = f"{KEY_FOLDER}/key"  # the key and nothing else; the supervisor reads it too

@@ -27,12 +27,6 @@ SPELLINGS: dict[str, tuple[Spelling, ...]] = {
     "disable_cuda_graph": ((("disable_cuda_graph", None),), (DECODE_OFF, PREFILL_OFF)),
     "mamba_scheduler_strategy": ((("mamba_scheduler_strategy", None),), (("mamba_radix_cache_strategy", None),)),
 }
-ALIASES = {
-    "tensor_parallel_size": "tp_size",
-    "pipeline_parallel_size": "pp_size",
-    "expert_parallel_size": "ep_size",
-    "ep": "ep_size",
-}
 # By who packed the weights: what the engine calls it. The others it finds out itself.
 QUANTIZATION = {"modelopt": {"nvfp4": "modelopt_fp4", "fp8": "modelopt_fp8", "mixed": "modelopt_mixed"}}
 # Ports beside the API's.
@@ -97,7 +91,7 @@ class SGLang(base.Adapter):
         result: dict[str, FlagValue] = {}
         for setting in settings:
             name, value = _concept(setting)
-            result[ALIASES.get(name, name)] = value
+            result[self.synonyms.get(name, name)] = value
         return result
 
     def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]:
