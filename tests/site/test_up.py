@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import re
+import shutil
 import signal
 import sys
 import threading
@@ -218,9 +220,11 @@ def test_without_a_site_of_one_s_own_it_asks_which(monkeypatch: pytest.MonkeyPat
     """inventories/gb10 holds another's addresses: nothing is run there by default."""
     monkeypatch.setattr(repository, "WORK", tmp_path)
     for names, told in (((), "none is in inventories/ here"), (("attic", "cellar"), "there are attic, cellar")):
-        for name in (*names, "gb10"):
-            (tmp_path / "inventories" / name).mkdir(parents=True, exist_ok=True)
-            (tmp_path / "inventories" / name / "hosts.yml").touch()
+        for name in (*names, "gb10", "kind"):
+            shutil.copytree(REPO / "inventories/gb10", tmp_path / "inventories" / name, dirs_exist_ok=True)
+        for name in names:
+            said = tmp_path / "inventories" / name / "group_vars/all/cluster.yml"
+            said.write_text(re.sub(r"^example: .*\n", "", said.read_text(), flags=re.M))
         done = piped("up")
         assert done.code == 2 and told in done.errors
 

@@ -18,7 +18,7 @@ from sparkloom.base import repository
 from sparkloom.base.errors import InputError
 from sparkloom.cli import names, show
 from sparkloom.cli.options import AskBecomePass, Inventory, named_site
-from sparkloom.inputs.inventory import require_own
+from sparkloom.inputs.inventory import require_own, shipped
 from sparkloom.onnode.now.groups import healthy
 from sparkloom.site import play, status
 from sparkloom.site import up as runs
@@ -29,7 +29,6 @@ from sparkloom.site.up import Part, Progress
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-OURS = ("bare", "gb10", "kind", "vm")  # inventories of a checkout that are nobody's site
 SIGNS = {
     "waits": (" ", "dim"),
     "skipped": (" ", "dim"),
@@ -70,13 +69,12 @@ def up(
 
 def _only_site() -> Path:
     """The one inventory that a person has made; refused where there is none, or a choice."""
-    found = sorted(
-        path.parent for path in (repository.WORK / "inventories").glob("*/hosts.yml") if path.parent.name not in OURS
-    )
+    there = sorted(path.parent for path in (repository.WORK / "inventories").glob("*/hosts.yml"))
+    found = [folder for folder in there if not shipped(folder)]
     if len(found) == 1:
         return found[0]
-    there = f"there are {', '.join(path.name for path in found)}" if found else "none is in inventories/ here"
-    return named_site(None, f"which site? {there};")
+    told = f"there are {', '.join(path.name for path in found)}" if found else "none is in inventories/ here"
+    return named_site(None, f"which site? {told};")
 
 
 @contextmanager
