@@ -31,9 +31,9 @@ def chosen(text: str, first: bool, json: bool, planned: Planned) -> str:
         given = "1" if first else _asked(len(rows))
         if given == "":  # the list stands above it
             raise typer.Exit(2) from None
-        if given not in map(str, range(1, len(rows) + 1)):
+        meant = int(given) if given and given.isdecimal() else 0
+        if not 1 <= meant <= len(rows):
             raise
-        meant = int(given)
         show.complain(f"{text}: {rows[meant - 1]['name']}\n")
         return str(rows[meant - 1]["name"])
 
