@@ -10,10 +10,8 @@ if TYPE_CHECKING:  # `bench` reads errors, and does without what a dataclass loa
 
 
 class Problem(NamedTuple):
-    """One thing wrong with an input. `rule` groups problems of one kind (`unknown-key`, `wrong-type`, ...).
-
-    `line` is 0 where the whole file is meant, or what is no file: an option, a machine.
-    """
+    """One thing wrong with an input. `rule` groups problems of one kind (`unknown-key`, `wrong-type`, ...). `line` is 0
+    where the whole file is meant, or what is no file: an option, a machine."""
 
     file: str
     line: int
