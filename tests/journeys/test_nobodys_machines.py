@@ -68,6 +68,8 @@ def test_a_command_that_asks_machines_refuses_the_example(nowhere: Terminal) -> 
     for command in ASKING:
         seen = nowhere.type(f"sparkloom {command} -i {EXAMPLE}", 2, copied="--json" in command).has(*REFUSED)
         assert "password" not in seen.words
+        if "--json" not in command and "--watch" not in command:  # the file itself, and the refusal is not in another
+            assert seen.words.count("[") == 1 and ":1:1" not in seen.text, seen.text
     nowhere.type("sparkloom status", 2).has(*REFUSED)  # which is meant where none is named
     grid = {"name": "x", "profile": PROFILE, "axes": {"env.A": ["1"]}, "inventory": str(EXAMPLE)}
     (nowhere.home / "grid.json").write_text(json.dumps(grid))

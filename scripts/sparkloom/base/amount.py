@@ -1,10 +1,11 @@
-"""Tokens as people write them: 4096, 128k, 1M; a k is 1,024, as context lengths are told."""
+"""Tokens as people write them: 4096, 128k, 1M; a k is 1,024, as context lengths are told. And a share as a bar."""
 
 from __future__ import annotations
 
 import re
 
 MOST = 1 << 30
+CELLS = 16
 _UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
 
 
@@ -15,3 +16,8 @@ def tokens(text: str) -> int:
     if not 1 <= amount <= MOST:
         raise ValueError(f"'{text}' is no number of tokens; write 4096, 128k or 1M")
     return amount
+
+
+def bar(share: float) -> str:
+    full = int(CELLS * min(1.0, share))
+    return f"[{'#' * full}{'.' * (CELLS - full)}]"

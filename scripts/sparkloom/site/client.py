@@ -66,7 +66,7 @@ class Client:
         if not Path(kubeconfig).is_file():
             raise InputError.single(
                 kubeconfig,
-                "no such kubeconfig; cluster.kubernetes.kubeconfig in cluster.yml names it",
+                "no such kubeconfig; `sparkloom up` writes it; cluster.kubernetes.kubeconfig in cluster.yml names it",
                 rule="missing-file",
             )
         try:

@@ -76,11 +76,13 @@ class Ending:
     url: str = ""
     begun: bool = False  # a part of ours that changes something was there
     failed: str = ""  # the task that failed last
+    measured: dict[str, float] = field(default_factory=dict)  # as `site.expected` keeps it
     asleep: list[str] = field(default_factory=list)  # on demand: proved or not, the next request wakes them
     stopped: list[str] = field(default_factory=list)  # ... and by whom
 
     def take(self, done: str, result: Mapping[str, Any]) -> None:
         """A task's good result."""
+        self.measured |= result.get("measured", {})
         if done.startswith("groups.") and "run" in result:
             run = result["run"]
             self.proved = {name: _about(**told) for name, told in run["proved"].items()}

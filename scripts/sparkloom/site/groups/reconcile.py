@@ -120,6 +120,7 @@ class Reconciler:
         self.reached = client.of(cluster)
         self.changed: list[Data] = []  # objects, with what differs
         self.broken: set[str] = set()  # groups of this step
+        self.measured: dict[str, float] = {}  # seconds of its starts
 
     def prepare(self, members: Sequence[Data], *, force: bool = False) -> None:
         """Judges the cluster and makes what each group needs, before anything ends."""
@@ -263,7 +264,9 @@ class Reconciler:
         if member["label"] in step.left_to_waker and member["label"] in self._sleeping():
             return
         proved = proof.Proof(self.reached, group, self.options, self.say, self.streams)
-        self.run.proved[member["name"]] = proved.prove(member["served"], self.run.memory, self._labels())
+        told = proved.prove(member["served"], self.run.memory, self._labels())
+        self.measured[f"start {group.profile}"] = told.pop("seconds")
+        self.run.proved[member["name"]] = told
 
     def _guarded(
         self, group: RenderedGroup, member: Data, work: Callable[[RenderedGroup, Data, Step], None], step: Step

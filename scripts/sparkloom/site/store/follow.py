@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sparkloom.base.amount import bar
 from sparkloom.launch.downloads import amount
 from sparkloom.render.k3s import paths
 from sparkloom.site.store.remote import Remote
@@ -84,14 +85,11 @@ class Clock:
 def line(node: str, status: dict[str, Any]) -> str:
     if status["state"] != "moving":
         return f"{node}  {status['state']}"
-    left = status["total"] - status["have"]
-    parts = [
-        f"{node}  {amount(status['have'])} of {amount(status['total'])}",
-        f"{status['files_done']}/{status['files']} files",
-    ]
+    have, total = status["have"], status["total"]
+    parts = [f"{node}  {bar(have / total) if total else ''}", f"{amount(have)} of {amount(total)}"]
     if status["rate"] > 0:
-        parts += [f"{amount(status['rate'])}/s", f"{span(left / status['rate'])} left"]
-    return "  ".join(parts)
+        parts += [f"{amount(status['rate'])}/s", f"{span((total - have) / status['rate'])} left"]
+    return "  ".join([*parts, f"{status['files_done']}/{status['files']} files"])
 
 
 def ended(node: str, status: dict[str, Any]) -> str:
@@ -103,6 +101,11 @@ def ended(node: str, status: dict[str, Any]) -> str:
         f"{node}: {amount(status['total'])} verified, {amount(status['moved'])} moved in {span(status['seconds'])}"
         f" ({status['files']} files)"
     )
+
+
+def measured(what: str, moved: float, seconds: float) -> dict[str, float]:
+    """Bytes a second, by which the next run foresees how long the like takes; of less than a GB it says nothing."""
+    return {what: moved / seconds} if moved >= 1e9 else {}
 
 
 def pulled(node: str, reference: str, status: dict[str, Any], seconds: float) -> str:

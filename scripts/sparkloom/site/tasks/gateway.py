@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import place
-from sparkloom.render import certificates, keys
+from sparkloom.render import certificates, clients, keys
 from sparkloom.render.manifests import gateway, router, waker
 from sparkloom.site import ansible, client, endpoint, objects
 from sparkloom.site import router as routers
@@ -98,7 +98,8 @@ def prove(
         endpoint.prove_doors(served)
     endpoint.prove_router(served, key)
     context.say("\n")
-    line = endpoint.curl(served.url.removesuffix("/v1"), trust, file, next(iter([*models, *asleep, *stopped]), ""))
+    asked = next(iter([*models, *asleep, *stopped]), "") or answers[0]["model"]
+    line = clients.every()["curl"].filled({"URL": served.url, "CA": trust, "KEY": str(file), "MODEL": asked}).run
     told = f"{served.url} streams{' from ' + ', '.join(models) if models else ''}"
     told = told if answers else f"{served.url} is open, and all that it leads to sleep or are stopped"
     told += f"; asleep, wakes with the next request: {', '.join(asleep)}" if asleep else ""

@@ -65,7 +65,7 @@ def pull(
     reference: str = "",  # what is pulled; empty where nothing is missing
 ) -> Data:
     """What the node has of the image then."""
-    remote, moved = Remote.of(context, "images"), False
+    remote, measured = Remote.of(context, "images"), dict[str, float]()
     if reference:
         clock, wanted = follow.Clock(seconds), {**asked, "reference": reference}
         remote.ask("start", wanted)
@@ -74,8 +74,8 @@ def pull(
         if status["state"] != "done":
             return {"failed": True, "msg": text}
         context.say(text)
-        moved = True
-    return {"changed": moved, "answer": remote.ask("look", dict(asked))}
+        measured = follow.measured(f"image {asked['image']}", status["moved"], clock.passed)
+    return {"changed": bool(reference), "measured": measured, "answer": remote.ask("look", dict(asked))}
 
 
 def build(
