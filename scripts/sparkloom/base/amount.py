@@ -1,4 +1,5 @@
-"""Tokens as people write them: 4096, 128k, 1M; a k is 1,024, as context lengths are told. And a share as a bar."""
+"""Tokens as people write them: 4096, 128k, 1M; a k is 1,024, as context lengths are told. And a share as a bar,
+seconds as a span."""
 
 from __future__ import annotations
 
@@ -21,3 +22,11 @@ def tokens(text: str) -> int:
 def bar(share: float) -> str:
     full = int(CELLS * min(1.0, share))
     return f"[{'#' * full}{'.' * (CELLS - full)}]"
+
+
+def span(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -27,7 +27,6 @@ from sparkloom.site import expected, play, status
 from sparkloom.site import up as runs
 from sparkloom.site.ending import Outcome, changes_of
 from sparkloom.site.endpoint import reach
-from sparkloom.site.store.follow import span
 from sparkloom.site.up import Part, Progress
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ def picture(progress: Progress, start: float = 0.0) -> RenderableType:
         rows.add_row(sign, seconds, f"{_told(part)}{doing}", style=style)
     passed, far = now - progress.since, list(progress.said.values())
     if start and progress.does == "groups.start":
-        far = [f"{amount.bar(passed / start)}  {span(passed)} of at most {span(start)}", *far]
+        far = [f"{amount.bar(passed / start)}  {amount.span(passed)} of at most {amount.span(start)}", *far]
     return Group(rows, *(Text(f"  {line}", no_wrap=True, overflow="ellipsis") for line in far))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sparkloom.base.amount import bar
+from sparkloom.base.amount import bar, span
 from sparkloom.launch.downloads import amount
 from sparkloom.render.k3s import paths
 from sparkloom.site.store.remote import Remote
@@ -118,11 +118,3 @@ def pulled(node: str, reference: str, status: dict[str, Any], seconds: float) ->
         f"{node}: {reference} cannot be pulled: {cause}. Without a way out bring it as a file: `sudo k3s ctr -n k8s.io "
         f"images import FILE` on {node}, or its archive in {paths.IMAGES}"
     )
-
-
-def span(seconds: float) -> str:
-    whole = round(seconds)
-    if whole < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
