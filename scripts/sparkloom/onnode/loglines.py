@@ -39,7 +39,14 @@ TELLING = (
     (re.compile(r"\b(Assertion|assert)\w*\b|CHECK failed|device-side"), 6),
     (re.compile(r"CUDA error|cudaError|Xid|illegal|NV_ERR|out of memory|\bOOM", re.IGNORECASE), 6),
     (re.compile(r"NCCL WARN|ibv_\w+ failed|unhandled (system|cuda) error", re.IGNORECASE), 6),
-    (re.compile(r"\b(error|fatal|failed|cannot|refused|unsupported|timed? ?out|killed|died)\b", re.IGNORECASE), 3),
+    (
+        re.compile(
+            r"\b(error|fatal|failed|failure|cannot|could not|unable|refused|denied|forbidden|unsupported|invalid"
+            r"|missing|not (found|supported)|no (such|attribute|password)|timed? ?out|abort|kill|died|unauthori)",
+            re.IGNORECASE,
+        ),
+        3,
+    ),
     (re.compile(r"^\s*File \"|^Trace(?:back)|^\s+at |DeprecationWarning|FutureWarning"), -6),
     (re.compile(r"\bINFO\b|\bDEBUG\b|it/s\]|%\|"), -2),
     # all settings in one line, of any words
