@@ -90,6 +90,9 @@ def _alone(cluster: Cluster) -> Cluster:
 
 
 def _gather(folder: Path) -> Document:
+    if folder.is_dir() and not (folder / "hosts.yml").exists():
+        message = "no hosts.yml in this folder, so it is no inventory; `sparkloom init NAME` writes one"
+        raise InputError.single(str(folder), message, rule="missing-file")
     hosts = document.load(folder / "hosts.yml")
     group_vars = folder / "group_vars" / "all"
     merged = Document(str(folder), {})
