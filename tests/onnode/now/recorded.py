@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom import case
+from sparkloom.onnode.host_metrics import main
 from sparkloom.onnode.kube import Unreached
 from sparkloom.onnode.now.gather import NAMES_ONLY, Gatherer
-from sparkloom.onnode.now.labels import PROFILE, ROUTER
+from sparkloom.onnode.now.labels import HOSTS, PROFILE, ROUTER
 from sparkloom.render.manifests import names
 from tests import inventories
 from tests.inventories import OSS, THREE
@@ -59,6 +60,7 @@ class Recorded:
         self.silent: set[str] = set()
         self.away, self.pending = "", ""
         self.asked: list[str] = []
+        self.exported: dict[str, str] = {}
         for group in self.facts["groups"]:
             self._serve(group["name"])
 
@@ -112,8 +114,24 @@ envoy_cluster_upstream_rq_active{{envoy_cluster_name="glm+waker"}} 2
 envoy_cluster_upstream_rq_pending_active{{envoy_cluster_name="glm+waker"}} 0
 """
 
+    def measure(self, at: float = AT) -> None:
+        """A node-exporter on each Spark; the second one's GPU tells nothing, and the third one's file is old."""
+        for number, node in enumerate(self.nodes):
+            name = f"hosts-{number}"
+            meta = {"name": name, "labels": dict(HOSTS)}
+            spec = {"nodeName": node["metadata"]["name"]}
+            self.pods.append({"metadata": meta, "spec": spec, "status": {"phase": "Running", "podIP": "10.42.0.20"}})
+            ends = [(main.CERTIFICATE.name, {"certificate": "endpoint"}, at + 9e6)]
+            gpu = [] if number == 1 else [("sparkloom_gpu_temperature_celsius", {"gpu": "0"}, 61.0 + number),
+                                          ("sparkloom_gpu_power_watts", {"gpu": "0"}, 93.4)]  # fmt: skip
+            told = [*gpu, (main.AVAILABLE.name, {}, 23.4 * 2**30), *ends]
+            self.exported[name] = main.page([*told, (main.WRITTEN.name, {}, at - (600 if number == 2 else 8))])
+
     def ask(self, pod: Any, port: int, path: str) -> bytes:
         name = pod.metadata.name
+        if name in self.exported:
+            assert (port, path) == (9100, "/metrics?collect[]=textfile")
+            return self.exported[name].encode()
         if name.startswith("router"):
             assert (port, path) == (9090, "/stats/prometheus?filter=upstream_rq_(pending_active|active)$")
             return self.pending.encode()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sparkloom.onnode.now.labels import ROUTER
+from sparkloom.onnode.now.labels import HOSTS, ROUTER
 from sparkloom.render import manifests
 from sparkloom.render.manifests import names, page
 from tests.onnode.now.recorded import FACTS
@@ -75,10 +75,13 @@ def test_the_router_alone_reaches_it_and_it_reaches_the_api_and_engines_alone() 
         if "ipBlock" in peer
     }
     assert blocks == {("10.43.0.1/32", 443), ("192.168.1.11/32", 6443), ("fd00::11/128", 6443)}
-    assert out["egress"][-2:] == [
+    assert out["egress"][-3:] == [
         {"to": [{"podSelector": {"matchLabels": names.ENGINES}}]},
         {"to": [{"podSelector": {"matchLabels": ROUTER}}], "ports": [{"protocol": "TCP", "port": 9090}]},
+        {"to": [{"podSelector": {"matchLabels": HOSTS}}], "ports": [{"protocol": "TCP", "port": 9100}]},
     ]
+    measured = one("NetworkPolicy", "page-hosts")["spec"]
+    assert measured["podSelector"] == {"matchLabels": HOSTS} and measured["ingress"][0]["ports"][0]["port"] == 9100
     assert asks["podSelector"] == {"matchLabels": names.ENGINES} and asks["ingress"][0]["ports"][0]["port"] == 20101
     pod = one("Deployment")["spec"]["template"]["metadata"]["labels"]
     assert heard["podSelector"]["matchLabels"].items() <= pod.items()

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.launch import ports
-from sparkloom.onnode.now.gather import ROUTER_PORT, SITE, SITE_MAP
-from sparkloom.onnode.now.labels import ROUTER
+from sparkloom.onnode.now.gather import HOSTS_PORT, ROUTER_PORT, SITE, SITE_MAP
+from sparkloom.onnode.now.labels import HOSTS, ROUTER
 from sparkloom.onnode.page import main as program
 from sparkloom.onnode.page import server
 from sparkloom.render import pack, template
@@ -49,10 +49,13 @@ def page(image: str, namespace: str, facts: Mapping[str, Any], api: Sequence[tup
         engines=names.ENGINES,
         router=ROUTER,
         probes=ports.PROBES,
+        hosts=HOSTS,
+        exporter=HOSTS_PORT,
         reached=[
             *access.api_server(api),
             {"to": [{"podSelector": {"matchLabels": names.ENGINES}}]},
             {"to": [{"podSelector": {"matchLabels": ROUTER}}], "ports": pod_defaults.tcp(ROUTER_PORT)},
+            {"to": [{"podSelector": {"matchLabels": HOSTS}}], "ports": pod_defaults.tcp(HOSTS_PORT)},
         ],
         unprivileged=pod_defaults.unprivileged(NOBODY),
         locked=pod_defaults.locked(),
