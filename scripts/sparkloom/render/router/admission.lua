@@ -6,7 +6,7 @@ local byte, char, format, sub = string.byte, string.char, string.format, string.
 
 local SPACE = "sparkloom"
 local SHORT = 64 * 1024
-local version, keys = nil, {}
+local version, keys = nil, {} -- of the last table that could be read; before the first one nobody has a key
 local room, longest = 0, 0 -- for bodies that are here at a time, and for one
 
 -- SHA-256 -------------------------------------------------------------------------------------------------------------
@@ -50,11 +50,31 @@ end
 
 -- Who asks ------------------------------------------------------------------------------------------------------------
 
+local function person(line) -- of `sparkloom.onnode.key_table`: a hash and words; one that was taken away is nobody
+  local hash, told = line:match("^(%x+) (.*)$")
+  local who = {}
+  for name, value in (told or ""):gmatch("(%a+)=(%S+)") do who[name] = value end
+  if not who.name or who.taken then return nil end
+  for _, name in ipairs({"requests", "tokens", "ends"}) do who[name] = tonumber(who[name]) end
+  return hash, who
+end
+
+-- The file is looked at with each request, its first line tells whether the rest is another: a key that is taken away
+-- opens nothing from the moment on at which the kubelet swaps the folder.
 local function refresh(handle)
   local told = handle:virtualHost():metadata()
-  local now = told:get("version")
-  if now and now ~= version then version, keys = now, told:get("keys") or {} end
   room, longest = told:get("room"), told:get("longest")
+  local file = io.open(told:get("keys_file"))
+  if not file then return end
+  local now = file:read("*l")
+  if now and now ~= version then
+    version, keys = now, {}
+    for line in file:lines() do
+      local hash, who = person(line)
+      if hash then keys[hash] = who end
+    end
+  end
+  file:close()
 end
 
 local function brought(headers) -- as OpenAI's clients send it (a scheme is in any case: RFC 9110), or Anthropic's
@@ -71,12 +91,11 @@ local function turn_away(handle, person, status, kind, code, message, more)
   handle:respond(more, format('{"error": {"message": "%s", "type": "%s", "code": "%s"}}\n', message, kind, code))
 end
 
-local function asker(handle) -- and the hash that he is known by; whoever is nobody is told so
+local function asker(handle) -- whoever is nobody is told so
   local key = brought(handle:headers())
-  local hash = key and sha256(key)
-  local who = hash and keys[hash]
+  local who = key and keys[sha256(key)]
   local now = handle:timestamp(EnvoyTimestampResolution.MILLISECOND) / 1000
-  if who and not (who.ends and now >= who.ends) then return who, hash end
+  if who and not (who.ends and now >= who.ends) then return who end
   local why = who and "the key of " .. who.name .. " has ended" or "no such key; write Authorization: Bearer KEY"
   turn_away(handle, who and who.name or "", "401", "authentication_error", "invalid_api_key", why,
     {["www-authenticate"] = "Bearer"})
@@ -110,7 +129,8 @@ local function takes(handle, headers) -- the number under which a body is held, 
   end
 end
 
--- The page's files are for everybody, what it knows of the site for who has a key; a key is seen here and nowhere else.
+-- The page's files are for everybody, what it knows of the site for who has a key. A key is seen here and nowhere else,
+-- but for what the page does for who may administer: it looks at the key once more, as others than this may reach it.
 function envoy_on_request(handle)
   local headers = handle:headers()
   local path = headers:get(":path"):match("^[^?]*")
@@ -118,10 +138,13 @@ function envoy_on_request(handle)
   refresh(handle)
   local who
   local page = path == "/" or sub(path, 1, 6) == "/page/"
-  if not page or sub(path, 1, 11) == "/page/data/" then
-    local hash
-    who, hash = asker(handle)
+  local acts = sub(path, 1, 10) == "/page/act/"
+  if not page or acts or sub(path, 1, 11) == "/page/data/" then
+    who = asker(handle)
     if not who then return end
+    if acts and not ((tonumber(headers:get("content-length") or "") or longest) <= SHORT) then
+      return turn_away(handle, who.name, "413", "invalid_request_error", "too_long", "that is longer than the page takes", {})
+    end
     local kept = handle:streamInfo():dynamicMetadata()
     if not page then
       local taken = 0
@@ -130,7 +153,7 @@ function envoy_on_request(handle)
         return turn_away(handle, who.name, "503", "server_error", "router_full",
           "as much is on its way as has room here", {["retry-after"] = "5"})
       end
-      kept:set(SPACE, "key", hash)
+      kept:set(SPACE, "who", who)
       kept:set(SPACE, "held", taken)
     end
   end
@@ -140,7 +163,7 @@ function envoy_on_request(handle)
       return turn_away(handle, who and who.name or "", "413", "invalid_request_error", "a_body", "a GET brings none", {})
     end
   end
-  for _, name in ipairs({"authorization", "x-api-key", "cookie"}) do headers:remove(name) end
+  for _, name in ipairs({"x-api-key", "cookie", not acts and "authorization" or nil}) do headers:remove(name) end
 end
 
 function envoy_on_response(handle)

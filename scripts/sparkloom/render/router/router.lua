@@ -5,7 +5,7 @@
 local byte, find, sub, format = string.byte, string.find, string.sub, string.format
 
 local SPACE = "sparkloom" -- of what the request's part tells the answer's part and the access log
-local version, keys, models = nil, {}, {}
+local version, models, called = nil, {}, {} -- `called`: all names of each group
 local buckets, counted = {}, {}
 local up, looked = {}, 0 -- of each group, whether its engine is, and when that was asked
 local LONG = 4 * 1024 * 1024
@@ -107,7 +107,11 @@ local function refresh(handle)
   local told = handle:virtualHost():metadata()
   local now = told:get("version")
   if now and now ~= version then
-    version, keys, models, looked = now, told:get("keys") or {}, told:get("models") or {}, 0
+    version, models, called, looked = now, told:get("models") or {}, {}, 0
+    for id, model in pairs(models) do
+      called[model.group] = called[model.group] or {}
+      table.insert(called[model.group], id)
+    end
   end
 end
 
@@ -123,8 +127,11 @@ local function metrics(handle) -- of people and models; Envoy's own stand at /st
     lines[#lines + 1] = format("%s %.0f", name, counted[name])
   end
   refresh(handle)
+  local file = io.open(handle:virtualHost():metadata():get("keys_file"))
+  local of_keys = file and file:read("*l") or ""
+  if file then file:close() end
   lines[#lines + 1] = "# TYPE sparkloom_router_table_info gauge"
-  lines[#lines + 1] = format('sparkloom_router_table_info{version=%s} 1', quoted(version or ""))
+  lines[#lines + 1] = format('sparkloom_router_table_info{version=%s} 1', quoted((version or "") .. "+" .. of_keys))
   handle:respond({[":status"] = "200", ["content-type"] = "text/plain; version=0.0.4"}, table.concat(lines, "\n") .. "\n")
 end
 
@@ -163,8 +170,12 @@ local function spend(name, kind, amount)
   if held then held[1] = held[1] - amount end
 end
 
-local function opens(who, id)
-  return who.models == nil or who.models[id] == true
+local function opens(who, id) -- a model that is listed under any of its names
+  if not who.models then return true end
+  for _, name in ipairs(called[models[id].group]) do
+    if find("," .. who.models .. ",", "," .. name .. ",", 1, true) then return true end
+  end
+  return false
 end
 
 local function names(who)
@@ -229,7 +240,7 @@ function envoy_on_request(handle)
   refresh(handle)
   local now = handle:timestamp(EnvoyTimestampResolution.MILLISECOND) / 1000
   local kept = handle:streamInfo():dynamicMetadata()
-  local who = keys[(kept:get(SPACE) or {}).key or ""]
+  local who = (kept:get(SPACE) or {}).who
   if not who then return end -- the page's; nobody else comes here without one
   local what, wait = over(who, now)
   if what then
