@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 NAME, FILE = "client-keys", "keys"
-OWNER = "owner"  # the name under which the site's own key is counted; it may always administer
+OWNER = "owner"  # the name under which the site's own key is counted
 KEY_NAME = r"^[a-z0-9]([a-z0-9._@-]{0,62}[a-z0-9])?$"
 MODEL_NAME = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,199}$"
 SIGN = "sha256:"  # ahead of a hash in keys.yml
@@ -41,7 +41,7 @@ class Entry(NamedTuple):
         return not self.taken and not (self.ends and now >= self.ends)
 
     def administers(self, now: float) -> bool:
-        return self.opens(now) and bool(self.admin or self.name == OWNER)
+        return self.opens(now) and bool(self.admin)
 
 
 NUMBERS = ("requests", "tokens", "ends", "admin")

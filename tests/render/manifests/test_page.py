@@ -38,13 +38,16 @@ def test_it_is_valid_in_every_release(release: str) -> None:
     assert [text for item in written for text in schemas.problems(item, release)] == []
 
 
-def test_it_reads_five_kinds_and_changes_nothing() -> None:
-    rules = [
-        rule for kind in ("Role", "ClusterRole") for item in case.of_kind(objects(), kind) for rule in item["rules"]
+def test_it_reads_six_kinds_and_one_secret_and_changes_that_and_its_journal() -> None:
+    (role,) = case.of_kind(objects(), "Role")
+    assert [(rule["resources"], rule["verbs"], rule.get("resourceNames")) for rule in role["rules"]] == [
+        (["pods", "configmaps", "events"], ["get", "list"], None),
+        (["statefulsets"], ["get", "list"], None),
+        (["pods/log"], ["get"], None),
+        (["secrets"], ["get", "update"], ["client-keys"]),
+        (["configmaps"], ["update"], ["page-journal"]),
     ]
-    read = {kind for rule in rules for kind in rule["resources"]}
-    assert read == {"pods", "configmaps", "events", "statefulsets", "nodes"}
-    assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list"}
+    assert "data" not in one("ConfigMap", "page-journal"), "an apply leaves what is written there"
     (across,) = case.of_kind(objects(), "ClusterRole")
     assert across["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]}]
     assert across["metadata"]["name"] == "sparkloom-page", "two sites may share a cluster"
