@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sparkloom.cli import keys
 from sparkloom.inputs import client_keys
+from sparkloom.onnode import key_table
+from sparkloom.onnode.key_table import Entry
 from tests import inventories
 from tests.cli.window import piped
 
@@ -39,6 +43,37 @@ def test_as_json(home: Path) -> None:
     listed = json.loads(piped("keys", "list", "-i", str(home), "--json").text)
     assert [row["name"] for row in listed["keys"]] == ["bob"] and listed["findings"] == []
     assert made["key"] not in json.dumps(listed) and "sha256" not in json.dumps(listed)
+
+
+def test_a_right_is_written_only_where_it_is_given(home: Path) -> None:
+    file = client_keys.place(home)
+    assert piped("keys", "add", "anna", "--offline", "-i", str(home)).code == 0 and "admin" not in file.read_text()
+    assert piped("keys", "add", "root", "--admin", "--offline", "-i", str(home)).code == 0
+    assert [(key.name, key.admin) for key in client_keys.read(file)[1]] == [("anna", False), ("root", True)]
+    listed = piped("keys", "list", "-i", str(home)).lines
+    assert listed[1].split()[-1] == "-" and listed[2].split()[-1] == "yes"
+
+
+def test_what_the_page_made_and_took_is_listed_and_revoked_here(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    piped("keys", "add", "bob", "--offline", "-i", str(home))
+    (bob,) = client_keys.read(client_keys.place(home))[1]
+    carol = Entry(key_table.digest("sk-carol"), "carol", models="glm,small", ends=1_803_427_200, admin=1, by="alice")
+    monkeypatch.setattr(keys, "_given", lambda where: ([bob.entry._replace(taken="alice"), carol], ""))
+    told = {row["name"]: row for row in json.loads(piped("keys", "list", "-i", str(home), "--json").text)["keys"]}
+    assert told["bob"]["revoked_by"] == "alice" and told["bob"]["made_by"] is None
+    assert (told["carol"]["models"], told["carol"]["expires"]) == (["glm", "small"], "2027-02-23")
+    assert told["carol"]["made_by"] == "alice" and told["carol"]["admin"] is True
+    text = piped("keys", "list", "-i", str(home)).text
+    assert "revoked by alice" in text and "on the page by alice" in text
+    brought: list[str] = []
+
+    def bring(*words: Any, revoked: str) -> keys.Brought:
+        brought.append(revoked)
+        return keys.Brought("done")
+
+    monkeypatch.setattr(keys, "_bring", bring)
+    assert piped("keys", "revoke", "carol", "-i", str(home)).code == 0 and brought == ["carol"]
+    assert piped("keys", "revoke", "nobody", "-i", str(home)).code == 2 and brought == ["carol"]
 
 
 def test_a_key_that_has_ended_is_a_finding(home: Path) -> None:

@@ -47,7 +47,7 @@ HEADS = {
     "evidence-find": "outcome, tp, ep, release, moe / attention / fp4 gemm, n1, n4, n8, id, differs",
     "fabric": "node, rail, PF, PCI, VF, interface, MAC, address, MTU, HCA",
     "image-list": "recipe, engine, image, pinned, profiles",
-    "keys-list": "name, models, requests/min, tokens/min, expires, made",
+    "keys-list": "name, models, requests/min, tokens/min, expires, made, admin",
     "usage": "person, model, requests, refused, prompt tokens, completion tokens",
     "nccl-log": "rank, transport, HCAs, NCCL, why",
 }

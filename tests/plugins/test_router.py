@@ -27,7 +27,7 @@ TERMS = {"timeout": 8000, "paths": ["/v1/models", "/v1/chat/completions"], "body
 
 class Cluster(Reached):
     def secret(self, name: str) -> dict[str, str] | None:
-        return {"key": OWN} if name.endswith("engine-key") else self.kept
+        return {"key": OWN} if name.endswith("engine-key") else self.secrets.get(name)
 
     def has_service(self, name: str) -> bool:
         return name == "page"
@@ -76,7 +76,7 @@ def test_every_group_is_routed_and_those_that_run_are_asked(site: dict[str, Any]
     files = site["reached"].kept
     assert {"admission.lua", "router.lua", "secret-oss.yaml", "secret-chat.yaml"} <= set(files)
     table = router.table_of(files["routes.yaml"])
-    assert {who["name"] for who in table["keys"].values()} == {"alice", "owner"}
+    assert set(site["reached"].table) == {"alice", "owner"} and "keys" not in table
     assert {"oss", "chat"} <= set(table["models"])
     assert "page.sparkloom.svc.cluster.local" in files["clusters.yaml"], "there is a Service of that name"
     assert sorted(text for name, text in files.items() if name.startswith("own-")) == [OWN, router.NO_KEY_YET]
@@ -101,8 +101,7 @@ def test_a_key_that_comes_meanwhile_is_not_overwritten(site: dict[str, Any], mon
 
     monkeypatch.setattr(router, "give", slowly)
     given(site)
-    kept = router.table_of(site["reached"].kept[router.ROUTES])["keys"].values()
-    assert {one["name"] for one in kept} == {"alice", "bob", "owner"}
+    assert set(site["reached"].table) == {"alice", "bob", "owner"}
 
 
 def test_a_dry_run_tells_what_differs_and_gives_nothing(site: dict[str, Any]) -> None:
@@ -157,7 +156,4 @@ def test_the_site_s_own_key_is_made_where_it_is_missing(site: dict[str, Any]) ->
     site["key"].unlink()
     assert given(site, dry=True)["changed"] and not site["key"].exists()
     assert given(site)["changed"] and site["key"].stat().st_mode & 0o777 == 0o600
-    (owner,) = [
-        one for one in router.table_of(site["reached"].kept[router.ROUTES])["keys"].items() if one[1]["name"] == "owner"
-    ]
-    assert f"sha256:{owner[0]}" == hashed(site["key"].read_text().strip())
+    assert f"sha256:{site['reached'].table['owner'].hash}" == hashed(site["key"].read_text().strip())

@@ -12,6 +12,8 @@ import pytest
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.client_keys import Key, hashed
+from sparkloom.onnode import key_table
+from sparkloom.onnode.key_table import Entry
 from sparkloom.render.manifests.names import CONFIG_HASH
 from sparkloom.render.router import Group, Terms
 from sparkloom.site import router, usage
@@ -51,21 +53,34 @@ class Reached:
     namespace = "sparkloom"
 
     def __init__(self, kept: dict[str, str] | None, after: int = 1, pods: int = 1, page: str = "") -> None:
-        self.kept, self.after, self.page = kept, after, page
+        self.secrets: dict[str, dict[str, str]] = {}
+        if kept is not None:
+            self.secrets["client-keys"] = {"keys": kept["keys"]}
+            self.secrets["router"] = {name: text for name, text in kept.items() if name != "keys"}
+        self.after, self.page = after, page
         self.maps: dict[str, dict[str, str]] = {}
-        self.mounted = kept
+        self.mounted = self.kept
         self.names = [f"router-{number}" for number in range(pods)]
         self.nudges: list[tuple[str, str]] = []
         self.container = "containerd://1"
 
+    @property
+    def kept(self) -> dict[str, str] | None:
+        """Both, as they are mounted in one folder."""
+        return {**self.secrets["router"], **self.secrets["client-keys"]} if self.secrets else None
+
+    @property
+    def table(self) -> dict[str, Entry]:
+        return {one.name: one for one in key_table.read(self.secrets["client-keys"]["keys"])}
+
     def secret(self, name: str) -> dict[str, str] | None:
-        return self.kept if name == "router" else {"key": OWN[name]} if name in OWN else None
+        return self.secrets.get(name) or ({"key": OWN[name]} if name in OWN else None)
 
     def put_secret(self, name: str, data: dict[str, str], *, labels: Any = None, dry: bool = False) -> bool:
-        assert name == "router" and labels
-        changed = data != self.kept
+        assert name in ("router", "client-keys") and labels
+        changed = data != self.secrets.get(name)
         if not dry:
-            self.kept = data
+            self.secrets[name] = data
         return changed
 
     def config_map(self, name: str) -> dict[str, str] | None:
@@ -95,7 +110,7 @@ class Reached:
             self.after -= 1
             if self.after <= 0:
                 self.mounted = self.kept
-        version = router.table_of(self.mounted["routes.yaml"])["version"] if self.mounted else ""
+        version = router.version_of_files(self.mounted) if self.mounted else ""
         page = f'{self.page}sparkloom_router_table_info{{version="{version}"}} 1\n'
         return SimpleNamespace(request=lambda *words, **more: None, getresponse=lambda: Answer(page))
 
@@ -113,9 +128,8 @@ def test_keys_alone_change_and_the_site_s_own_stays(keys: Path) -> None:
     given = router.push(reached, keys, print)
     assert given and given.changed and given.seconds is not None
     assert reached.kept == files(*router.known_keys(keys)), "as the playbook would have written it"
-    table = router.table_of(reached.kept["routes.yaml"])["keys"]
-    assert {who["name"] for who in table.values()} == {"alice", "bob", "owner"}
-    assert {"alpha", "org/alpha"} == set(table[hashed("sk-alice").removeprefix("sha256:")]["models"])
+    assert set(reached.table) == {"alice", "bob", "owner"}
+    assert reached.table["alice"].models == "org/alpha" and reached.table["bob"].models == ""
     assert reached.nudges and {one for _, one in reached.nudges} == {router.LOOKED}
 
 
@@ -123,8 +137,22 @@ def test_a_revoked_key_is_in_no_table(keys: Path) -> None:
     reached: Any = Reached(files(*router.known_keys(keys)))
     keys.write_text("client_keys: []\n")
     assert router.push(reached, keys, print)
-    assert hashed("sk-alice").removeprefix("sha256:") not in reached.kept["routes.yaml"]
-    assert hashed("sk-owner").removeprefix("sha256:") in reached.kept["routes.yaml"]
+    assert set(reached.table) == {"owner"}
+
+
+def test_what_the_page_made_and_took_stays_whoever_writes_the_others(keys: Path) -> None:
+    reached: Any = Reached(files(*router.known_keys(keys)))
+    made = Entry(key_table.digest("sk-carol"), "carol", by="alice")
+    kept = key_table.revoked(key_table.added(list(reached.table.values()), made), "bob", "alice")
+    reached.secrets["client-keys"] = {"keys": key_table.text(kept)}
+    keys.write_text(KEYS.format(alice=hashed("sk-alice"), bob=hashed("sk-bob")).replace("alpha", "beta"))
+    assert router.push(reached, keys, print)
+    assert router.give(reached, files(*router.known_keys(keys)), print)
+    assert reached.table["carol"] == made and reached.table["bob"].taken == "alice"
+    assert reached.table["alice"].models == "org/beta"
+    assert router.push(reached, keys, print, "carol") and "carol" not in reached.table
+    keys.write_text("client_keys: []\n")
+    assert router.push(reached, keys, print) and set(reached.table) == {"owner"}, "the mark goes with the entry"
 
 
 def test_every_pod_must_go_by_it(keys: Path) -> None:

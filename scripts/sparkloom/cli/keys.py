@@ -18,8 +18,12 @@ from sparkloom.cli import show, show_findings
 from sparkloom.cli.options import Inventory, Json, named_site
 from sparkloom.inputs import client_keys, inventory
 from sparkloom.inputs.client_keys import Key
+from sparkloom.onnode import key_table
+from sparkloom.onnode.key_table import Entry
+from sparkloom.onnode.kube import JSON
 from sparkloom.site import keyring
 
+SECONDS = 5.0  # for a cluster that is asked what the page made
 BRINGS = "playbooks/gateway.yml will bring it"
 Offline = Annotated[
     bool, typer.Option("--offline", help="change only the file; playbooks/gateway.yml brings it to the router")
@@ -37,13 +41,14 @@ def add(
     expires: Annotated[
         str | None, typer.Option("--expires", help="last valid day: 2027-01-31, or 90d from today (default: never)")
     ] = None,
+    admin: Annotated[bool, typer.Option("--admin", help="may also act on the site's page: keys, groups, logs")] = False,
     offline: Offline = False,
     where: Inventory = None,
     json: Json = False,
 ) -> None:
     file, today = _file(where), _now().date()
-    text = client_keys.generate()
-    key = _made(name, text, models, requests, tokens, _last_day(expires, today), today)
+    text = key_table.generate()
+    key = _made(name, text, models, requests, tokens, _last_day(expires, today), today, admin)
     keyring.add(file, key)
     if not json:  # at once: whoever loses patience with the cluster has it
         show.words(f"{_shown_once(key, text, file)}\n")
@@ -53,20 +58,26 @@ def add(
     raise typer.Exit(0 if brought.fine else 1)
 
 
-def list_(where: Inventory = None, json: Json = False) -> None:
+def list_(offline: Offline = False, where: Inventory = None, json: Json = False) -> None:
     file = _file(where)
     source, keys = client_keys.read(file)
     found = ranked(client_keys.findings(file, source, keys, _now()))
-    data = {"file": str(file), "keys": [_row(key) for key in keys], "findings": [one.as_dict() for one in found]}
+    given, unknown = _given(where) if not offline else ([], "")
+    taken = {one.hash: one.taken for one in given}
+    rows = [{**_row(key), "revoked_by": taken.get(key.entry.hash) or None} for key in keys]
+    rows += [{**_row(client_keys.of_entry(one)), "made_by": one.by} for one in given if one.by]
+    data = {"file": str(file), "keys": rows, "findings": [one.as_dict() for one in found], "page": unknown or None}
     show.out(data, json, _table)
     raise typer.Exit(1 if any(one.severity == "error" for one in found) else 0)
 
 
 def revoke(name: Name, offline: Offline = False, where: Inventory = None, json: Json = False) -> None:
     file = _file(where)
-    key = keyring.revoke(file, name)
-    brought = _bring(where, file, offline)
-    told = {**_row(key), "file": str(file), **brought.as_dict()}
+    on_the_page = not offline and any(one.by and one.name == name for one in _given(where)[0])
+    listed = any(key.name == name for key in client_keys.read(file)[1])
+    key = keyring.revoke(file, name) if listed or not on_the_page else None
+    brought = _bring(where, file, offline, revoked=name)
+    told = {**(_row(key) if key else {"name": name}), "file": str(file), **brought.as_dict()}
     show.out(told, json, lambda _: f"{file} has no key of {name} any more\n{brought.said}")
     raise typer.Exit(0 if brought.fine else 1)
 
@@ -82,7 +93,25 @@ class Brought(NamedTuple):
         return {"effective_seconds": self.seconds, "router": self.said}
 
 
-def _bring(where: Path | None, file: Path, offline: bool) -> Brought:
+def _given(where: Path | None) -> tuple[list[Entry], str]:
+    """The keys that the router has, with what was made and taken on the page; or why that is not known."""
+    from sparkloom.site import client, patience
+
+    cluster = inventory.load(where)
+    if not Path(client.kubeconfig(cluster)).is_file():
+        return [], ""
+    try:
+        reached = client.of(cluster)
+        reached.core.api_client.configuration.retries = False  # the file is told in any case, at once
+        kept = client.or_none(lambda: reached.api(key_table.path(cluster.namespace), {}, JSON, SECONDS))
+        return key_table.of_secret(kept or {}), ""
+    except Exception as error:
+        if not (said := patience.trouble(error)):
+            raise
+        return [], said
+
+
+def _bring(where: Path | None, file: Path, offline: bool, revoked: str = "") -> Brought:
     if offline:
         return Brought(f"the router was not told (--offline): {BRINGS}")
     from sparkloom.site import client, patience, router, usage
@@ -92,7 +121,7 @@ def _bring(where: Path | None, file: Path, offline: bool) -> Brought:
         return Brought(f"no cluster is known here ({client.kubeconfig(cluster)} is not there): {BRINGS}")
     try:
         reached = client.of(cluster)
-        given = router.push(reached, file, lambda text: print(text, file=sys.stderr))
+        given = router.push(reached, file, lambda text: print(text, file=sys.stderr), revoked)
         if given is None:
             return Brought(f"this site has no router yet: {BRINGS}")
         usage.note(reached)
@@ -115,7 +144,7 @@ def _file(where: Path | None) -> Path:
 
 def _made(
     name: str, text: str, models: str | None, requests: int | None, tokens: int | None, ends: str | None,
-    today: datetime.date,
+    today: datetime.date, admin: bool,
 ) -> Key:  # fmt: skip
     """Judged by the same words as a line of the file."""
     from pydantic import ValidationError
@@ -126,7 +155,7 @@ def _made(
     try:
         return Key(
             name=name, hash=client_keys.hashed(text), models=opened if opened != ["all"] else "all",
-            requests_per_minute=requests, tokens_per_minute=tokens, expires=ends, made=today.isoformat(),
+            requests_per_minute=requests, tokens_per_minute=tokens, expires=ends, made=today.isoformat(), admin=admin,
         )  # fmt: skip
     except ValidationError as error:
         first = error.errors()[0]
@@ -148,7 +177,7 @@ def _now() -> datetime.datetime:
 
 def _row(key: Key) -> dict[str, Any]:
     """Without the hash: nobody needs to see it, and it is in the file."""
-    return {**key.model_dump(exclude={"hash"}), "ended": key.ended(_now())}
+    return {**key.model_dump(exclude={"hash"}), "made_by": None, "revoked_by": None, "ended": key.ended(_now())}
 
 
 def _shown_once(key: Key, text: str, file: Path) -> str:
@@ -171,9 +200,13 @@ def _table(data: dict[str, Any]) -> str:
         models = key["models"] if key["models"] == "all" else ", ".join(key["models"])
         limits = [f"{key[name]:,}" if key[name] else "-" for name in ("requests_per_minute", "tokens_per_minute")]
         ends = f"{key['expires']} (over)" if key["ended"] else key["expires"] or "-"
-        rows.append((key["name"], models, *limits, ends, key["made"] or "-"))
+        ends = f"revoked by {key['revoked_by']}" if key["revoked_by"] else ends
+        made = f"on the page by {key['made_by']}" if key["made_by"] else key["made"] or "-"
+        rows.append((key["name"], models, *limits, ends, made, "yes" if key["admin"] else "-"))
     if not data["keys"]:
         return f"{data['file']}: no keys yet; `sparkloom keys add NAME -i INVENTORY` makes one"
-    columns = ("name", "models", "requests/min>", "tokens/min>", "expires", "made")
+    columns = ("name", "models", "requests/min>", "tokens/min>", "expires", "made", "admin")
     show.table(columns, rows, dropped=("made", "tokens/min>", "requests/min>"))
+    if data["page"]:
+        show.words(f"what was made or revoked on the page is not known: {data['page']}\n")
     return show_findings.listed(terminal, data["findings"])

@@ -9,9 +9,7 @@ same reason nobody may bring a key of his own choice: the hash of a word that a 
 from __future__ import annotations
 
 import datetime
-import hashlib
 import re
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
@@ -23,10 +21,12 @@ from sparkloom.base.document import Document
 from sparkloom.base.errors import InputError, Problem
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.profile import Strict
+from sparkloom.onnode.key_table import KEY_NAME, MODEL_NAME, SIGN, Entry, digest
 
 FILE = Path("group_vars", "all", "keys.yml")  # Ansible reads every other file of an inventory as hosts
 LIST = "client_keys"
 OURS_ONLY = 0o600
+NONE = ","  # models of a key that opens none
 SOON = datetime.timedelta(days=14)
 
 
@@ -40,9 +40,9 @@ def _day(text: str) -> str:
 
 
 Day = Annotated[str, AfterValidator(_day)]
-KeyName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9._@-]{0,62}[a-z0-9])?$")]
+KeyName = Annotated[str, StringConstraints(pattern=KEY_NAME)]
 Hash = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
-ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,199}$")]
+ModelName = Annotated[str, StringConstraints(pattern=MODEL_NAME)]
 
 
 class Key(Strict):
@@ -56,6 +56,7 @@ class Key(Strict):
     requests_at_once: Annotated[int, Field(ge=1, le=1_000_000)] | None = None  # at each model; half of its places
     expires: Day | None = None
     made: Day | None = None
+    admin: bool = False  # may act on the site's page: make and revoke keys, stop and start groups, read logs
 
     @property
     def ends(self) -> int | None:
@@ -65,8 +66,27 @@ class Key(Strict):
         last = datetime.datetime.fromisoformat(self.expires).replace(tzinfo=datetime.UTC)
         return round((last + datetime.timedelta(days=1)).timestamp())
 
+    @property
+    def entry(self) -> Entry:
+        """As the router has it."""
+        return Entry(
+            self.hash.removeprefix(SIGN), self.name, "" if self.models == "all" else ",".join(self.models) or NONE,
+            self.requests_per_minute or 0, self.tokens_per_minute or 0, self.requests_at_once or 0, self.ends or 0,
+            int(self.admin),
+        )  # fmt: skip
+
     def ended(self, now: datetime.datetime) -> bool:
         return self.ends is not None and now.timestamp() >= self.ends
+
+
+def of_entry(one: Entry) -> Key:
+    """A key that the page made, as keys.yml would have it."""
+    ends = datetime.datetime.fromtimestamp(one.ends, datetime.UTC).date() - datetime.timedelta(days=1)
+    return Key(
+        name=one.name, hash=f"{SIGN}{one.hash}", models=one.models.strip(",").split(",") if one.models else "all",
+        requests_per_minute=one.requests or None, tokens_per_minute=one.tokens or None,
+        requests_at_once=one.places or None, expires=ends.isoformat() if one.ends else None, admin=bool(one.admin),
+    )  # fmt: skip
 
 
 class Keyring(Strict):
@@ -78,11 +98,7 @@ def place(inventory: str | Path) -> Path:
 
 
 def hashed(key: str) -> str:
-    return f"sha256:{hashlib.sha256(key.encode()).hexdigest()}"
-
-
-def generate() -> str:
-    return f"sk-{secrets.token_urlsafe(32)}"
+    return f"{SIGN}{digest(key)}"
 
 
 def read(file: Path) -> tuple[Document | None, list[Key]]:

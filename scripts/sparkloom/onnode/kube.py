@@ -45,6 +45,9 @@ class InCluster:
         """PUT, PATCH: the object as it is then."""
         return self._asked(method, path, {"Accept": JSON, "Content-Type": kind}, json.dumps(content))
 
+    def text(self, path: str, query: Mapping[str, str]) -> str:
+        return self._answered("GET", f"{path}?{urlencode(query)}", {"Accept": "*/*"}).decode(errors="replace")
+
     def ask(self, pod: Any, port: int, path: str) -> bytes:
         address = str(pod.status.pod_ip or "")
         if not address:
@@ -53,17 +56,19 @@ class InCluster:
 
     def _asked(self, method: str, path: str, headers: Mapping[str, str], body: str | None = None) -> Any:
         try:
+            return json.loads(self._answered(method, path, headers, body))
+        except ValueError:
+            raise Unreached("the cluster's API gave no JSON") from None
+
+    def _answered(self, method: str, path: str, headers: Mapping[str, str], body: str | None = None) -> bytes:
+        try:
             context = ssl.create_default_context(cafile=str(self.given / "ca.crt"))
             token = (self.given / "token").read_text().strip()
         except (OSError, ssl.SSLError) as error:
             raise Unreached(f"this pod has no access to the cluster's API: {error}") from None
         connection = http.client.HTTPSConnection(self.host, self.port, timeout=API_SECONDS, context=context)
         told = {**headers, "Authorization": f"Bearer {token}"}
-        text = answered(connection, method, path, told, "the cluster's API", body)
-        try:
-            return json.loads(text)
-        except ValueError:
-            raise Unreached("the cluster's API gave no JSON") from None
+        return answered(connection, method, path, told, "the cluster's API", body)
 
 
 def asked(

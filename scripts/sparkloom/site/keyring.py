@@ -32,7 +32,7 @@ def add(file: Path, key: Key) -> None:
                 f"or `sparkloom keys revoke {key.name}` first"
             )
             raise source.refusal((LIST, number, "name"), message, "duplicate-key")
-    entry = key.model_dump(exclude_none=True)
+    entry = {name: value for name, value in key.model_dump(exclude_none=True).items() if value is not False}
     yaml = document.edited(begins=True)
     content = _content(yaml, file)
     content[LIST] = content.get(LIST) or []

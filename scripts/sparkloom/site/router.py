@@ -22,22 +22,23 @@ from sparkloom.judge.fleet.needs import Need
 from sparkloom.launch import engines, ports
 from sparkloom.launch.groups import Running
 from sparkloom.launch.resolve import Launch
+from sparkloom.onnode import key_table
+from sparkloom.onnode.key_table import OWNER, Entry
 from sparkloom.onnode.prometheus import samples
 from sparkloom.render import keys
 from sparkloom.render.manifests import router as objects
 from sparkloom.render.manifests import waker
 from sparkloom.render.manifests.names import CONFIG_HASH
-from sparkloom.render.router import Group, Terms, envoy, own_key_file, people
+from sparkloom.render.router import Group, Terms, envoy, own_key_file
 from sparkloom.site.client import Client
 
 EVERY_PLACE = 1_000_000  # of a model: nobody is shut out by his own key
-OWNER = "owner"  # the name under which the site's own key is counted
 ROUTES = "routes.yaml"
 NO_KEY_YET = "there-is-no-key-of-this-engine-yet"
 MOST, USUAL = 1024, 64  # requests of one engine at a time
 LOOKED = "sparkloom/keys-given"
-PATIENCE, NUDGE, LOOK, ANSWERS = 120.0, 5.0, 0.25, 5.0
 VERSION = "sparkloom_router_table_info"  # a figure with a label of that name
+PATIENCE, NUDGE, LOOK, ANSWERS = 120.0, 5.0, 0.25, 5.0
 
 
 def models(listed: Serving, cluster: Cluster, runs: Mapping[str, Running]) -> list[Group]:
@@ -121,15 +122,11 @@ def known_keys(file: Path) -> list[Key]:
 
 def owner(key: str) -> Key:
     """The site's own key, of all models: a list of people takes it from nobody who has it."""
-    return _own(client_keys.hashed(key))
-
-
-def _own(hashed: str) -> Key:
-    return Key(name=OWNER, hash=hashed, requests_at_once=EVERY_PLACE)
+    return Key(name=OWNER, hash=client_keys.hashed(key), requests_at_once=EVERY_PLACE, admin=True)
 
 
 def files(found: Iterable[Group], own: Mapping[str, str], known: Sequence[Key], terms: Terms) -> dict[str, str]:
-    """What the Secret holds: Envoy's files, and each engine's key in a file of its own."""
+    """What the Secrets hold: Envoy's files, the keys, and each engine's key in a file of its own."""
     kept, listed = dict[str, str](), list[Group]()
     for one in found:
         key = own.get(one.secret, "") or NO_KEY_YET
@@ -140,25 +137,19 @@ def files(found: Iterable[Group], own: Mapping[str, str], known: Sequence[Key], 
 
 
 def table_of(routes: str) -> dict[str, Any]:
-    """What the scripts read of the routes."""
-    return dict(_tables(document.own(routes))[envoy.LUA])
+    """What router.lua reads of the routes."""
+    tables = document.own(routes)["resources"][0]["virtual_hosts"][0]["metadata"]["filter_metadata"]
+    return dict(tables[envoy.LUA])
 
 
-def _tables(content: Any) -> dict[str, dict[str, Any]]:
-    tables: dict[str, dict[str, Any]] = content["resources"][0]["virtual_hosts"][0]["metadata"]["filter_metadata"]
-    return tables
+def version_of_files(content: Mapping[str, str]) -> str:
+    """As the router tells it: of its routes, and of its keys."""
+    return f"{table_of(content[ROUTES])['version']}+{key_table.version(content[key_table.FILE])}"
 
 
-def rekeyed(routes: str, known: Sequence[Key]) -> str:
-    """The same routes for the keys of keys.yml as they are now; the site's own stays as the last playbook gave it."""
-    content = document.own(routes)
-    tables = _tables(content)
-    table = tables[envoy.LUA]
-    own = [_own(f"sha256:{digest}") for digest, who in table["keys"].items() if who["name"] == OWNER]
-    changed = people.rekeyed(table, [*known, *own])
-    for one in tables.values():
-        one.update(changed)
-    return envoy.as_text(content)
+def keys_given(reached: Client) -> list[Entry]:
+    """What the router has of keys, those that the page made among them."""
+    return key_table.read((reached.secret(key_table.NAME) or {}).get(key_table.FILE, ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,30 +158,40 @@ class Given:
 
     changed: bool
     seconds: float | None
-    version: str
 
 
 def give(
     reached: Client, content: Mapping[str, str], say: Callable[[str], None], *, dry: bool = False, kind: str = ""
 ) -> Given:
-    """The Secret as it should be; a router that runs goes by it when this returns. `kind`: the hash of pods that stay:
-    one that is made anew may not understand these files."""
-    changed = reached.put_secret(objects.NAME, dict(content), labels=objects.LABELS, dry=dry)
-    version = str(table_of(content[ROUTES])["version"])
+    """The Secrets as they should be; a router that runs goes by them when this returns. `kind`: the hash of pods that
+    stay: one that is made anew may not understand these files."""
+    listed = key_table.read(content[key_table.FILE])
+    content = {**content, key_table.FILE: key_table.text(key_table.merged(listed, keys_given(reached)))}
+    own = {key_table.FILE: content[key_table.FILE]}
+    changed = reached.put_secret(key_table.NAME, own, labels=objects.LABELS, dry=dry)
+    others = {name: text for name, text in content.items() if name not in own}
+    changed |= reached.put_secret(objects.NAME, others, labels=objects.LABELS, dry=dry)
+    version = version_of_files(content)
     runs = running(reached, kind)
     if dry or not runs:
-        return Given(changed, None, version)
+        return Given(changed, None)
     if changed:  # limits and clusters are in no version: the kubelet is told to look in any case
         look(reached, runs)
-    return Given(changed, effective(reached, version, say, kind), version)
+    return Given(changed, effective(reached, version, say, kind))
 
 
-def push(reached: Client, file: Path, say: Callable[[str], None]) -> Given | None:
-    """keys.yml to a router that has its files; None where none was given any yet."""
-    kept = reached.secret(objects.NAME)
-    if kept is None or ROUTES not in kept:
+def push(reached: Client, file: Path, say: Callable[[str], None], revoked: str = "") -> Given | None:
+    """keys.yml to a router that has its files, and the site's own key as the last playbook gave it; None where none was
+    given any yet. `revoked`: a person of whom the page may have made a key."""
+    kept, given = reached.secret(objects.NAME), keys_given(reached)
+    if kept is None or ROUTES not in kept or not given:
         return None
-    return give(reached, {**kept, ROUTES: rekeyed(kept[ROUTES], known_keys(file))}, say)
+    if any(one.by and one.name == revoked for one in given):
+        given = key_table.revoked(given, revoked, OWNER)
+        reached.put_secret(key_table.NAME, {key_table.FILE: key_table.text(given)}, labels=objects.LABELS)
+    own = [one for one in given if one.name == OWNER]
+    listed = [*(key.entry for key in known_keys(file)), *own]
+    return give(reached, {**kept, key_table.FILE: key_table.text(listed)}, say)
 
 
 def look(reached: Client, pods: Iterable[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from copy import deepcopy
@@ -10,14 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom import case
-from sparkloom.onnode.kube import Unreached
+from sparkloom.inputs.client_keys import Key, hashed
+from sparkloom.onnode import key_table
+from sparkloom.onnode.host_metrics import main
+from sparkloom.onnode.key_table import Entry
+from sparkloom.onnode.kube import JSON, Refused, Unreached
 from sparkloom.onnode.now.gather import NAMES_ONLY, Gatherer
-from sparkloom.onnode.now.labels import PROFILE, ROUTER, STOPPED
+from sparkloom.onnode.now.labels import HOSTS, PROFILE, ROUTER, STOPPED
+from sparkloom.onnode.page.site import JOURNAL, journalled
 from sparkloom.render.manifests import names
 from tests import inventories
 from tests.inventories import OSS, THREE
 from tests.places import REPO
 
+OWNERS, ALICES, BOBS = "sk-owner", "sk-good", "sk-limited"
+PEOPLE = ((OWNERS, "owner", True), (ALICES, "alice", True), (BOBS, "bob", False))
 AT = 1_795_579_200.0  # 2026-11-25 04:00 UTC
 BY = "anna@laptop, 2026-11-25 03:50 UTC"
 SINCE = "2026-11-25T01:30:00Z"
@@ -60,6 +68,14 @@ class Recorded:
         self.silent: set[str] = set()
         self.away, self.pending = "", ""
         self.asked: list[str] = []
+        self.exported: dict[str, str] = {}
+        self.logs: dict[str, str] = {}
+        self.used = ""
+        self.changed: list[str] = []
+        keys = [Key(name=name, hash=hashed(key), admin=admin).entry for key, name, admin in PEOPLE]
+        self.secret: dict[str, Any] = {"metadata": {"name": "client-keys"}, "data": {}}
+        self.keys = keys
+        self.maps[JOURNAL] = {"metadata": {"name": JOURNAL, "labels": dict(names.PART_OF)}}
         for group in self.facts["groups"]:
             self._serve(group["name"])
 
@@ -82,17 +98,49 @@ class Recorded:
         meta = {"name": f"{names.group(name)}-served", "labels": dict(names.PART_OF)}
         self.maps[meta["name"]] = {"metadata": meta, "data": {"served.json": json.dumps(served)}}
 
+    @property
+    def keys(self) -> list[Entry]:
+        return key_table.of_secret(self.secret)
+
+    @keys.setter
+    def keys(self, kept: list[Entry]) -> None:
+        self.secret["data"] = {"keys": base64.b64encode(key_table.text(kept).encode()).decode()}
+
+    @property
+    def journal(self) -> list[str]:
+        return journalled(self.maps[JOURNAL])
+
+    def change(self, method: str, path: str, content: Any, kind: str = JSON) -> Any:
+        """What is allowed by name, and nothing else."""
+        self.changed.append(path)
+        core = f"/api/v1/namespaces/{self.namespace}"
+        if (method, path) == ("PUT", f"{core}/secrets/client-keys"):
+            self.secret = deepcopy(content)
+        elif (method, path) == ("PUT", f"{core}/configmaps/{JOURNAL}"):
+            self.maps[JOURNAL] = deepcopy(content)
+        else:
+            raise Refused(403, f"the cluster's API answered 403 Forbidden: {method} {path}")
+        return content
+
+    def text(self, path: str, query: Mapping[str, str]) -> str:
+        assert query == {"tailLines": "200", "limitBytes": "65536"}
+        return self.logs[path.split("/")[-2]]
+
     def api(self, path: str, query: Mapping[str, str], accept: str) -> Any:
         self.asked.append(path)
         if self.away:
             raise Unreached(self.away)
         kind, _, name = path.rpartition("/")
+        if path == f"/api/v1/namespaces/{self.namespace}/secrets/client-keys":
+            return deepcopy(self.secret)
         if kind.endswith("/configmaps"):
             return deepcopy(self.maps[name])
         listed = {
             "pods": self.pods, "configmaps": list(self.maps.values()), "nodes": self.nodes, "events": self.events,
             "statefulsets": self.sets,
         }[name]  # fmt: skip
+        if named := query.get("fieldSelector", "").partition("metadata.name=")[2]:
+            listed = [one for one in listed if one["metadata"]["name"] == named]
         wanted = dict(pair.split("=") for pair in query.get("labelSelector", "").split(",") if pair)
         chosen = [one for one in listed if wanted.items() <= one["metadata"].get("labels", {}).items()]
         if accept == NAMES_ONLY:
@@ -104,7 +152,8 @@ class Recorded:
     def route(self, held: int) -> None:
         """A router that keeps so many requests for the pair back."""
         meta = {"name": "router-1", "labels": dict(ROUTER)}
-        self.pods.append({"metadata": meta, "spec": {}, "status": {"phase": "Running", "podIP": "10.42.0.10"}})
+        status = {"phase": "Running", "podIP": "10.42.0.10", "containerStatuses": [{"containerID": "containerd://1"}]}
+        self.pods.append({"metadata": meta, "spec": {}, "status": status})
         self.pending = f"""# TYPE envoy_cluster_upstream_rq_pending_active gauge
 envoy_cluster_upstream_rq_pending_active{{envoy_cluster_name="glm"}} {held}
 envoy_cluster_upstream_rq_pending_active{{envoy_cluster_name="router-itself"}} 0
@@ -113,11 +162,28 @@ envoy_cluster_upstream_rq_active{{envoy_cluster_name="glm+waker"}} 2
 envoy_cluster_upstream_rq_pending_active{{envoy_cluster_name="glm+waker"}} 0
 """
 
+    def measure(self, at: float = AT) -> None:
+        """A node-exporter on each Spark; the second one's GPU tells nothing, and the third one's file is old."""
+        for number, node in enumerate(self.nodes):
+            name = f"hosts-{number}"
+            meta = {"name": name, "labels": dict(HOSTS)}
+            spec = {"nodeName": node["metadata"]["name"]}
+            self.pods.append({"metadata": meta, "spec": spec, "status": {"phase": "Running", "podIP": "10.42.0.20"}})
+            ends = [(main.CERTIFICATE.name, {"certificate": "endpoint"}, at + 9e6)]
+            gpu = [] if number == 1 else [("sparkloom_gpu_temperature_celsius", {"gpu": "0"}, 61.0 + number),
+                                          ("sparkloom_gpu_power_watts", {"gpu": "0"}, 93.4)]  # fmt: skip
+            told = [*gpu, (main.AVAILABLE.name, {}, 23.4 * 2**30), *ends]
+            self.exported[name] = main.page([*told, (main.WRITTEN.name, {}, at - (600 if number == 2 else 8))])
+
     def ask(self, pod: Any, port: int, path: str) -> bytes:
         name = pod.metadata.name
+        if name in self.exported:
+            assert (port, path) == (9100, "/metrics?collect[]=textfile")
+            return self.exported[name].encode()
         if name.startswith("router"):
-            assert (port, path) == (9090, "/stats/prometheus?filter=upstream_rq_(pending_active|active)$")
-            return self.pending.encode()
+            assert port == 9090
+            return {"/stats/prometheus?filter=upstream_rq_(pending_active|active)$": self.pending,
+                    "/metrics": self.used}[path].encode()  # fmt: skip
         if name in self.silent:
             raise Unreached(f"{name} does not answer: timed out")
         if path == "/status":

@@ -53,6 +53,15 @@ def test_two_groups_fail_and_the_third_is_told_as_before(site: Recorded) -> None
     assert "its image" in chat["cause"] and "spark4" in chat["cause"]
 
 
+def test_a_spark_tells_what_it_measures_now_and_what_it_does_not_is_left_out(site: Recorded) -> None:
+    site.measure()
+    first, second, third, fourth = (node["now"] for node in site.gathers().look()["nodes"])
+    assert first == {"available_bytes": 23.4 * 2**30, "celsius": 61.0, "watts": 93.4}
+    assert second == {"available_bytes": 23.4 * 2**30}, "never 0"
+    assert third == {}, "what was written ten minutes ago is not of now"
+    assert fourth["celsius"] == 64.0
+
+
 def test_a_group_sleeps_another_wakes_and_neither_is_an_error(site: Recorded) -> None:
     recorded.one_sleeps(site)
     site.route(0)
@@ -148,7 +157,7 @@ def test_an_unchanged_map_is_read_once_and_programs_never(site: Recorded) -> Non
     gathers = site.gathers()
     gathers.look()
     read = [path for path in site.asked if "/configmaps/" in path]
-    assert sorted(path.rpartition("/")[2] for path in read) == sorted(site.maps)
+    assert sorted(path.rpartition("/")[2] for path in read) == sorted(set(site.maps) - {"page-journal"})
     site.asked.clear()
     gathers.look()
     assert not [path for path in site.asked if "/configmaps/" in path]

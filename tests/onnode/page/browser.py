@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-SIZES = {"desktop": (1280, 800, False), "phone": (390, 844, True)}
+SIZES = {"desktop": (1280, 800, False), "phone": (360, 780, True)}
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
     "--disable-extensions", "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -114,8 +114,10 @@ class Page:
         return str(self.js(f"document.getElementById('{name}').innerText"))
 
     def shot(self, file: Path, whole: bool = True) -> None:
-        told = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole,
-                         **({"clip": self._whole()} if whole else {}))  # fmt: skip
+        """A PNG, or by its name a JPEG."""
+        form = {"format": "jpeg", "quality": 80} if file.suffix == ".jpg" else {"format": "png"}
+        clip = {"clip": self._whole()} if whole else {}
+        told = self.call("Page.captureScreenshot", captureBeyondViewport=whole, **form, **clip)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(base64.b64decode(told["data"]))
 

@@ -11,11 +11,13 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from typing import Any
 
+from sparkloom.onnode.page.acting import Desk
 from sparkloom.onnode.page.server import Kept, Server, files
+from sparkloom.onnode.page.site import Site
 from sparkloom.render.manifests import page
-from tests.onnode.now.recorded import Recorded
+from tests.onnode.now.recorded import ALICES, BOBS, Recorded
 
-GOOD, LIMITED = "sk-good", "sk-limited"
+GOOD, PLAIN, LIMITED = ALICES, BOBS, "sk-limited-now"
 BAD_TEXT = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script> & <b>bold</b>"
 
 
@@ -32,7 +34,8 @@ def serving(server: HTTPServer) -> Iterator[None]:
 @contextmanager
 def running(site: Recorded, every: float = 0.2) -> Iterator[Server]:
     kept = Kept(site.gathers(time.time).look, every=every)
-    server = Server(("127.0.0.1", 0), files(page.STATIC), kept)
+    desk = Desk(Site(site, site.namespace))
+    server = Server(("127.0.0.1", 0), files(page.STATIC), kept, desk)
     with serving(server):
         yield server
 
@@ -76,8 +79,16 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/v1/models":
             models = [{"id": name, "object": "model"} for name in self.server.names]
             return self._json(200, {"object": "list", "data": models})
+        return self._behind("GET")
+
+    def _behind(self, method: str, body: bytes | None = None) -> None:
+        """As admission.lua has it: the key comes along only where something is done."""
         behind = http.client.HTTPConnection("127.0.0.1", self.server.behind, timeout=10)
-        behind.request("GET", self.path)
+        behind.putrequest(method, self.path, skip_host=True, skip_accept_encoding=True)
+        for name, value in self.headers.items():
+            if name.lower() not in ("connection", "cookie") and (body is not None or name.lower() != "authorization"):
+                behind.putheader(name.lower(), value)
+        behind.endheaders(body)
         answer = behind.getresponse()
         body = answer.read()
         self.send_response(answer.status)
@@ -89,9 +100,12 @@ class Handler(BaseHTTPRequestHandler):
         behind.close()
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        sent = self.rfile.read(int(self.headers["Content-Length"]))
         if not self._admitted():
             return
+        if self.path.startswith("/page/act/"):
+            return self._behind("POST", sent)
+        body = json.loads(sent)
         self.server.bodies.append(body)
         if self.server.refuses:
             status, more, text = self.server.refuses
@@ -129,7 +143,7 @@ class Handler(BaseHTTPRequestHandler):
     def _admitted(self) -> bool:
         key = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
         self.server.keys.add(key)
-        if key == GOOD:
+        if key in (GOOD, PLAIN):
             return True
         if key == LIMITED:
             self._json(429, {"error": {"message": "60 requests a minute"}}, {"Retry-After": "7"})

@@ -54,6 +54,7 @@ def test_it_shows_two_groups_that_fail_on_every_screen(
     chromium: Browser, site: Recorded, web: Front, size: str, scheme: str
 ) -> None:
     recorded.two_fail(site)
+    site.measure(time.time())
     page = chromium.page(size, scheme)
     enter(page, web.url)
     shown(page)
@@ -64,6 +65,9 @@ def test_it_shows_two_groups_that_fail_on_every_screen(
     assert "loading weights, shard 3 of 10" in text and "does not come to spark4" in text
     assert 'Back-off pulling image "<img src=x onerror=alert(1)>"' in text, "what the cluster says is text"
     assert "engines started 5 times; last ended: rank 1 on spark2: rail b" in text
+    first, second, third, _ = page.js("[...document.querySelectorAll('.node')].map((one) => one.innerText)")
+    assert "Now: 23.4 GiB of memory available · GPU 61 °C · 93 W" in first
+    assert second.endswith("Now: 23.4 GiB of memory available") and "Now:" not in third
     width = SIZES[size][0]
     assert page.js("document.documentElement.scrollWidth") == width, "nothing is wider than the screen"
     wide = "[...document.querySelectorAll('main *')].filter((one) => one.getBoundingClientRect().right > innerWidth + 1"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sparkloom.onnode.now.labels import ROUTER
+from sparkloom.onnode.now.labels import HOSTS, ROUTER
 from sparkloom.render import manifests
 from sparkloom.render.manifests import names, page
 from tests.onnode.now.recorded import FACTS
@@ -38,13 +38,16 @@ def test_it_is_valid_in_every_release(release: str) -> None:
     assert [text for item in written for text in schemas.problems(item, release)] == []
 
 
-def test_it_reads_five_kinds_and_changes_nothing() -> None:
-    rules = [
-        rule for kind in ("Role", "ClusterRole") for item in case.of_kind(objects(), kind) for rule in item["rules"]
+def test_it_reads_six_kinds_and_one_secret_and_changes_that_and_its_journal() -> None:
+    (role,) = case.of_kind(objects(), "Role")
+    assert [(rule["resources"], rule["verbs"], rule.get("resourceNames")) for rule in role["rules"]] == [
+        (["pods", "configmaps", "events"], ["get", "list"], None),
+        (["statefulsets"], ["get", "list"], None),
+        (["pods/log"], ["get"], None),
+        (["secrets"], ["get", "update"], ["client-keys"]),
+        (["configmaps"], ["update"], ["page-journal"]),
     ]
-    read = {kind for rule in rules for kind in rule["resources"]}
-    assert read == {"pods", "configmaps", "events", "statefulsets", "nodes"}
-    assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list"}
+    assert "data" not in one("ConfigMap", "page-journal"), "an apply leaves what is written there"
     (across,) = case.of_kind(objects(), "ClusterRole")
     assert across["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]}]
     assert across["metadata"]["name"] == "sparkloom-page", "two sites may share a cluster"
@@ -75,10 +78,13 @@ def test_the_router_alone_reaches_it_and_it_reaches_the_api_and_engines_alone() 
         if "ipBlock" in peer
     }
     assert blocks == {("10.43.0.1/32", 443), ("192.168.1.11/32", 6443), ("fd00::11/128", 6443)}
-    assert out["egress"][-2:] == [
+    assert out["egress"][-3:] == [
         {"to": [{"podSelector": {"matchLabels": names.ENGINES}}]},
         {"to": [{"podSelector": {"matchLabels": ROUTER}}], "ports": [{"protocol": "TCP", "port": 9090}]},
+        {"to": [{"podSelector": {"matchLabels": HOSTS}}], "ports": [{"protocol": "TCP", "port": 9100}]},
     ]
+    measured = one("NetworkPolicy", "page-hosts")["spec"]
+    assert measured["podSelector"] == {"matchLabels": HOSTS} and measured["ingress"][0]["ports"][0]["port"] == 9100
     assert asks["podSelector"] == {"matchLabels": names.ENGINES} and asks["ingress"][0]["ports"][0]["port"] == 20101
     pod = one("Deployment")["spec"]["template"]["metadata"]["labels"]
     assert heard["podSelector"]["matchLabels"].items() <= pod.items()

@@ -96,7 +96,7 @@ def test_a_key_or_a_group_more_is_the_same_pod(tmp_path: Path) -> None:
     built, files = rendered(tmp_path)
     _, found = site(tmp_path / "again")
     fewer = router.files(found[:2], OWN, PEOPLE[1:], Terms())
-    assert fewer["routes.yaml"] != files["routes.yaml"]
+    assert fewer["routes.yaml"] != files["routes.yaml"] and fewer["keys"] != files["keys"]
     assert objects.started_by(Terms(), fewer) == objects.started_by(Terms(), files)
     assert objects.started_by(Terms(), {**files, "admission.lua": ""}) != objects.started_by(Terms(), files)
     (deployment,) = case.of_kind(built, "Deployment")
@@ -163,9 +163,10 @@ def test_it_ends_tls_by_a_secret_and_sends_who_comes_without_to_it(tmp_path: Pat
     built, files = rendered(tmp_path)
     (deployment,) = case.of_kind(built, "Deployment")
     spec = deployment["spec"]["template"]["spec"]
-    secrets = {volume["name"]: volume["secret"]["secretName"] for volume in spec["volumes"]}
-    mounted = {entry["mountPath"]: secrets[entry["name"]] for entry in spec["containers"][0]["volumeMounts"]}
-    assert mounted["/etc/sparkloom-tls"] == gateway.TLS_SECRET
+    held = {volume["name"]: volume["projected"]["sources"] for volume in spec["volumes"]}
+    mounted = {entry["mountPath"]: held[entry["name"]] for entry in spec["containers"][0]["volumeMounts"]}
+    assert mounted["/etc/sparkloom-tls"] == [{"secret": {"name": gateway.TLS_SECRET}}]
+    assert [one["secret"]["name"] for one in mounted["/etc/sparkloom-router"]] == ["router", "client-keys"]
     ports = {entry["name"]: entry["containerPort"] for entry in spec["containers"][0]["ports"]}
     (service,) = [gateway.service("sparkloom", 443)]
     assert {entry["targetPort"] for entry in service["spec"]["ports"]} < set(ports)

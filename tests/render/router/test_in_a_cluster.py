@@ -17,8 +17,11 @@ from typing import Any
 
 import pytest
 
+from sparkloom.onnode import key_table
+from sparkloom.onnode.key_table import Entry
 from sparkloom.render.manifests import router as objects
 from sparkloom.render.router import envoy, own_key_file
+from sparkloom.site.router import version_of_files
 from testbed.standins.pacing.process import Engine
 from tests.render.router.running import ALICE, BOB, CHAT, PEOPLE, Router, asked, bearer, running, until
 
@@ -42,6 +45,10 @@ class Page(BaseHTTPRequestHandler):
         self.send_header("content-length", "4")
         self.end_headers()
         self.wfile.write(b"page")
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.do_GET()
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -73,7 +80,7 @@ def version(router: Router) -> str:
 def test_it_says_by_which_tables_it_goes_without_being_asked_for_a_model(router: Router) -> None:
     def wanted() -> str:
         files = envoy.files(router.groups, PEOPLE[:2], router.terms)
-        return files["routes.yaml"].partition("version: ")[2].partition("\n")[0]
+        return version_of_files(files)
 
     router.give(PEOPLE[:2])
     until(lambda: version(router) == wanted())
@@ -156,6 +163,38 @@ def test_the_page_s_files_are_for_everybody_and_its_data_for_a_key(router: Route
         assert router.ask("GET", "/page/data/now.json", BOB, headers=headers).status == 200
     assert not any(BOB in value for one in heard for value in one.values())
     assert not any(name in one for one in heard for name in ("authorization", "x-api-key", "cookie"))
+
+
+def test_what_the_page_does_is_asked_for_with_a_key_that_comes_along(router: Router, page: Any) -> None:
+    heard = page.RequestHandlerClass.heard
+    heard.clear()
+    for key in ("", "sk-wrong"):
+        assert router.ask("POST", "/page/act/log", key, body="{}").status == 401
+    assert router.ask("GET", "/page/act/log", ALICE).status == 404, "nothing is done by a link"
+    assert router.ask("POST", "/page/act/log", ALICE, body="a" * 70_000).status == 413
+    assert router.ask("POST", "/page/act/log/x", ALICE, body="{}").status == 404
+    assert router.ask("POST", "/page/data/status.json", ALICE, body="{}").status == 404
+    assert heard == []
+    more = {"Origin": "https://x", "Cookie": "a=b", "x-api-key": BOB, "X-Sparkloom-Token": "t"}
+    assert router.ask("POST", "/page/act/log", ALICE, body="{}", headers=more).status == 200
+    (one,) = heard
+    assert one["authorization"] == f"Bearer {ALICE}"
+    assert one["origin"] == "https://x" and one["x-sparkloom-token"] == "t"
+    assert "cookie" not in one and "x-api-key" not in one
+
+
+def test_a_key_that_was_made_or_taken_on_the_page_is_so_at_once(router: Router) -> None:
+    files = envoy.files(router.groups, PEOPLE, router.terms)
+    kept = key_table.read(files["keys"])
+    made = Entry(key_table.digest("sk-eve"), "eve", models="beta", by="alice")
+    changed = key_table.revoked(key_table.added(kept, made), "bob", "alice")
+    assert router.post("alpha", BOB).status == 200 and router.post("beta", "sk-eve").status == 401
+    router.swap({**files, "keys": key_table.text(changed)})
+    try:
+        assert router.post("alpha", BOB).status == 401 and router.post("beta", "sk-eve").status == 200
+        assert router.post("alpha", "sk-eve").code == "model_not_found" and router.post("alpha").status == 200
+    finally:
+        router.give(PEOPLE)
 
 
 @pytest.mark.parametrize(

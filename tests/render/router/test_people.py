@@ -6,7 +6,8 @@ import pytest
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.client_keys import Key
-from sparkloom.render.router import Group, Terms, envoy, people
+from sparkloom.onnode import key_table
+from sparkloom.render.router import Group, Terms, envoy, models
 from tests import golden_files
 
 GROUPS = (
@@ -29,28 +30,30 @@ KEYS = (
 )  # fmt: skip
 
 
-def test_a_key_for_an_alias_opens_the_model_by_any_name() -> None:
-    told = people.table(GROUPS, KEYS)["keys"]
-    assert told["a" * 64] == {"name": "alice"}
-    assert told["b" * 64] == {
-        "name": "bob", "models": {"qwen3-8b": True, "small": True}, "requests": 60, "tokens": 200_000,
-        "ends": 1801440000,
-    }  # fmt: skip
-    assert told["c" * 64] == {"name": "carol", "models": {}}, "an empty table is no permission"
+def test_a_key_is_a_line_that_admission_lua_reads() -> None:
+    told = dict(line.split(" ", 1) for line in key_table.text(one.entry for one in KEYS).splitlines()[1:])
+    assert told["a" * 64] == "name=alice"
+    assert told["b" * 64] == "name=bob models=small requests=60 tokens=200000 ends=1801440000"
+    none = KEYS[0].model_copy(update={"models": [], "admin": True}).entry
+    assert key_table.text([none]).endswith(" name=alice models=, admin=1\n"), "an empty list is no permission"
 
 
 def test_the_version_changes_with_the_content_alone() -> None:
-    version = people.table(GROUPS, KEYS)["version"]
-    assert people.table(list(GROUPS), list(KEYS))["version"] == version
-    assert people.table(GROUPS, KEYS[:2])["version"] != version
-    assert people.table(GROUPS[:1], KEYS)["version"] != version
+    version = models.table(GROUPS)["version"]
+    assert models.table(list(GROUPS))["version"] == version != models.table(GROUPS[:1])["version"]
+    entries = [one.entry for one in KEYS]
+    written = key_table.text(entries)
+    assert key_table.text(reversed(entries)) == written and key_table.read(written) == entries
+    assert key_table.version(key_table.text(entries[:2])) != key_table.version(written)
 
 
 def test_two_models_of_one_name_are_refused() -> None:
     with pytest.raises(InputError, match="'small' would be the name of two models: qwen3-8b and small"):
-        people.table([*GROUPS, Group("small", "10.42.0.8", 8000, "/k")], KEYS)
+        models.table([*GROUPS, Group("small", "10.42.0.8", 8000, "/k")])
 
 
-@pytest.mark.parametrize("file", ["listeners.yaml", "routes.yaml", "clusters.yaml", "secret-glm.yaml", "envoy.yaml"])
+@pytest.mark.parametrize(
+    "file", ["listeners.yaml", "routes.yaml", "clusters.yaml", "secret-glm.yaml", "envoy.yaml", "keys"]
+)
 def test_golden_router(file: str) -> None:
     golden_files.check("router", file, envoy.files(GROUPS, KEYS, Terms())[file])

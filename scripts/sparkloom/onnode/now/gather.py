@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from sparkloom.onnode.kube import JSON, Unreached
 from sparkloom.onnode.now import gauges, pods, seen
 from sparkloom.onnode.now.groups import Applied, Facts, Look, replicas
-from sparkloom.onnode.now.labels import ENGINES, HOSTNAME, ONLY_SERVED, PART_OF, RANK, ROUTER
+from sparkloom.onnode.now.labels import ENGINES, HOSTNAME, HOSTS, ONLY_SERVED, PART_OF, RANK, ROUTER
 from sparkloom.onnode.now.picture import picture
 from sparkloom.onnode.now.seen import Seen
 from sparkloom.onnode.prometheus import samples
@@ -29,6 +29,7 @@ API_PORT, PROBE_PORT = "api", "probes"  # names of a rank's ports
 ROUTER_PORT, HELD_BACK = 9090, "upstream_rq_(pending_active|active)$"  # of the router's own figures
 # Who waits for each engine; of a waker's cluster, who has its ear. What an engine does itself, it says itself.
 PENDING, ACTIVE = "envoy_cluster_upstream_rq_pending_active", "envoy_cluster_upstream_rq_active"
+HOSTS_PORT, HOSTS_PAGE = 9100, "/metrics?collect[]=textfile"  # of the node-exporter; what host_metrics writes
 LONGEST = 60.0  # seconds between two looks of which a rate is still one of now
 
 
@@ -66,6 +67,8 @@ class Gatherer:
             asked = [pod for pod in ranks if _answers(pod)] if facts.get("gauges") else []
             counted = pool.map(lambda pod: self._counted(pod, facts), asked)
             made = {pod: page for pod, page in counted if page is not None}
+            exporters = seen.pods(self.reached, self.namespace, HOSTS) if facts.get("gauges") else []
+            hosts = dict(pool.map(self._host, exporters))
         now = self.clock()
         return Look(
             at=now,
@@ -76,6 +79,7 @@ class Gatherer:
             warnings=seen.warnings(self.reached, self.namespace) if troubled else {},
             reports=reports,
             gauges=made,
+            hosts=hosts,
             held=self._held() if facts.get("gauges") else {},
             rates={pod: rate for pod, page in made.items() if (rate := self._rate(pod, page, now)) is not None},
         ), facts  # fmt: skip
@@ -135,6 +139,12 @@ class Gatherer:
         """What its engine counts, under our names; None where it says nothing that is known."""
         page = self._asked(pod, _port(pod, API_PORT), "/metrics")
         return str(pod.metadata.name), gauges.read(page or b"", facts.get("gauges") or {}) or None
+
+    def _host(self, exporter: Any) -> tuple[str, dict[str, float]]:
+        """A node by its name, and its figures of now; those that are not there, or are not of now, are left out."""
+        found = gauges.read(self._asked(exporter, HOSTS_PORT, HOSTS_PAGE) or b"", gauges.HOST)
+        written = found.pop("written", 0.0)
+        return str(exporter.spec.node_name), found if abs(self.clock() - written) < gauges.FRESH else {}
 
     def _held(self) -> dict[str, int]:
         """Requests that the router keeps back until an engine has room, by group; nothing where no router says so."""

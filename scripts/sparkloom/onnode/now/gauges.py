@@ -10,6 +10,14 @@ from sparkloom.onnode.prometheus import samples
 
 # engine's name -> ours, and how several series (ranks, models) become one figure: sum, max, mean, counter
 Names = Mapping[str, tuple[str, str]]
+# The same of a node, as host_metrics writes it.
+HOST: Names = {
+    "sparkloom_host_memory_available_bytes": ("available_bytes", "sum"),
+    "sparkloom_gpu_temperature_celsius": ("celsius", "max"),
+    "sparkloom_gpu_power_watts": ("watts", "sum"),
+    "sparkloom_host_written_timestamp_seconds": ("written", "max"),
+}
+FRESH = 120.0  # seconds in which a node's figures are those of now: they are written every 15
 
 
 def read(page: bytes, names: Names) -> dict[str, float]:

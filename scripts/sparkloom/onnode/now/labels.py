@@ -5,6 +5,7 @@ from __future__ import annotations
 PART_OF = {"app.kubernetes.io/part-of": "sparkloom"}
 ENGINES = {"app.kubernetes.io/component": "engine", **PART_OF}
 ROUTER = {"app.kubernetes.io/name": "router", **PART_OF}
+HOSTS = {"app.kubernetes.io/name": "sparkloom-hosts"}  # the node-exporters
 PROFILE = "sparkloom/profile"  # the group's
 RANK = "sparkloom/rank"
 HOSTNAME = "kubernetes.io/hostname"  # of a node

@@ -181,6 +181,7 @@ def _node(node: Mapping[str, Any], groups: Sequence[Shown], look: Look) -> Shown
         "there": seen is not None,
         "cordoned": bool(seen and seen["cordoned"]),
         **drawn,
+        "now": dict(look.hosts.get(node["kubernetes_node"], {})),
         "bar": [{"what": part.what, "group": part.group or None, "gib": round(part.gib, 1)}
                 for part in bars.parts(drawn)],
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""`--folder FOLDER --namespace NAME [--port N]`: serves the page's files and what the cluster says of the site."""
+"""`--folder FOLDER --namespace NAME [--port N]`: shows a site by its files, and acts for who may administer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 
 from sparkloom.onnode.kube import InCluster
 from sparkloom.onnode.now.gather import Gatherer
+from sparkloom.onnode.page.acting import Desk
 from sparkloom.onnode.page.server import Kept, Server, files
+from sparkloom.onnode.page.site import Site
 
 PORT = 8090
 
@@ -23,9 +25,11 @@ def main(words: list[str]) -> int:
     parser.add_argument("--port", type=int, default=PORT)
     asked = parser.parse_args(words)
     signal.signal(signal.SIGTERM, _gone)
-    gatherer = Gatherer(InCluster(), asked.namespace)
+    reached = InCluster()
+    kept = Kept(Gatherer(reached, asked.namespace).look)
+    desk = Desk(Site(reached, asked.namespace))
     try:
-        server = Server((asked.address, asked.port), files(asked.folder), Kept(gatherer.look))
+        server = Server((asked.address, asked.port), files(asked.folder), kept, desk)
     except OSError as error:
         print(f"page: {error}", flush=True)
         return 2

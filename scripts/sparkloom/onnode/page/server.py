@@ -1,4 +1,4 @@
-"""GET and nothing else: the page's own files, by exact name, and the picture of the site.
+"""By GET the page's own files, by exact name, and the picture of the site; by POST what the page does (acting.py).
 
 The router asks here, after it has looked at the client's key where one is needed; no policy lets anybody else in. The
 files carry nothing of the site, so they need none.
@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 from sparkloom.onnode import http_server
 from sparkloom.onnode.kube import Unreached
+from sparkloom.onnode.page import acting
+from sparkloom.onnode.page.acting import Desk
 
 DATA = "/page/data/status.json"
 LIVE = "/live"  # the kubelet's question
@@ -65,9 +67,9 @@ def files(folder: Path) -> dict[str, File]:
 
 
 class Server(http_server.Server):
-    def __init__(self, address: tuple[str, int], served: Mapping[str, File], kept: Kept) -> None:
+    def __init__(self, address: tuple[str, int], served: Mapping[str, File], kept: Kept, desk: Desk) -> None:
         super().__init__("page", address, Handler, AT_ONCE)
-        self.served, self.kept = served, kept
+        self.served, self.kept, self.desk = served, kept, desk
 
 
 class Handler(http_server.Handler):
@@ -88,6 +90,18 @@ class Handler(http_server.Handler):
         if self.headers.get("If-None-Match") == file.tag:
             return self.answer(HTTPStatus.NOT_MODIFIED, "", b"", {"ETag": file.tag, "Cache-Control": "no-cache"})
         return self.answer(HTTPStatus.OK, file.kind, file.content, {"ETag": file.tag, "Cache-Control": "no-cache"})
+
+    def do_POST(self) -> None:
+        path, size = self.path.partition("?")[0], self.headers.get("Content-Length", "")
+        self.close_connection = True  # of what is refused here no byte is read
+        if not path.startswith(acting.PATH):
+            return self.text(HTTPStatus.METHOD_NOT_ALLOWED, "GET is all there is here", {"Allow": "GET"})
+        if self.headers.get("Transfer-Encoding") or not size.isdecimal() or int(size) > acting.LONGEST:
+            return self.text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"expected {acting.LONGEST} bytes at most")
+        self.close_connection = False
+        headers = {name.title(): value for name, value in self.headers.items()}
+        status, told = self.server.desk.answer(path, headers, self.rfile.read(int(size)))
+        return self.answer(status, "application/json", json.dumps(told).encode(), {"Cache-Control": "no-store"})
 
     def _data(self) -> None:
         picture = self.server.kept.picture()

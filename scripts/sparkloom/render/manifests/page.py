@@ -1,7 +1,8 @@
-"""The page of a site: one small pod that reads what is served and shows it; it changes nothing and holds no secret.
+"""The page of a site: one small pod that shows what is served, and acts for keys that may administer.
 
 Its server's Python and its files come out of ConfigMaps, over an image that has Python and nothing of ours. What it may
-read is listed here by kind, Secrets are not among them. Only the router reaches it, as only the router looks at keys.
+read and change is listed here by kind or by name, one Secret among them: hashes of people's keys. Only the router
+reaches it, which looks at keys first.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.launch import ports
-from sparkloom.onnode.now.gather import ROUTER_PORT, SITE, SITE_MAP
-from sparkloom.onnode.now.labels import ROUTER
+from sparkloom.onnode import key_table
+from sparkloom.onnode.now.gather import HOSTS_PORT, ROUTER_PORT, SITE, SITE_MAP
+from sparkloom.onnode.now.labels import HOSTS, ROUTER
 from sparkloom.onnode.page import main as program
 from sparkloom.onnode.page import server
+from sparkloom.onnode.page.site import JOURNAL
 from sparkloom.render import pack, template
 from sparkloom.render.manifests import access, names, pod_defaults
 
@@ -49,10 +52,15 @@ def page(image: str, namespace: str, facts: Mapping[str, Any], api: Sequence[tup
         engines=names.ENGINES,
         router=ROUTER,
         probes=ports.PROBES,
+        keys=key_table.NAME,
+        journal=JOURNAL,
+        hosts=HOSTS,
+        exporter=HOSTS_PORT,
         reached=[
             *access.api_server(api),
             {"to": [{"podSelector": {"matchLabels": names.ENGINES}}]},
             {"to": [{"podSelector": {"matchLabels": ROUTER}}], "ports": pod_defaults.tcp(ROUTER_PORT)},
+            {"to": [{"podSelector": {"matchLabels": HOSTS}}], "ports": pod_defaults.tcp(HOSTS_PORT)},
         ],
         unprivileged=pod_defaults.unprivileged(NOBODY),
         locked=pod_defaults.locked(),

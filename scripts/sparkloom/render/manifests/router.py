@@ -5,8 +5,9 @@ but only until new connections are led to the new one, about a second, and to th
 Recreate would leave nobody to ask for as long as the last stream takes. No PodDisruptionBudget: of one pod it would
 either forbid every drain of its Spark or say nothing.
 
-All its files are one Secret, mounted as one folder, so a group or a key more restarts nothing: the kubelet swaps the
-folder and Envoy reads it. What only a start reads (bootstrap, script, words) is in the pod's hash.
+All its files are two Secrets, its own and that of the keys, mounted as one folder, so a group or a key more restarts
+nothing: the kubelet swaps the folder and Envoy reads it. What only a start reads (bootstrap, script, words) is in the
+pod's hash.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import ports
+from sparkloom.onnode import key_table
 from sparkloom.render import template
 from sparkloom.render.manifests import access, names, pod_defaults
 from sparkloom.render.router import Terms, envoy
@@ -57,7 +59,8 @@ def router(
     page = {"app.kubernetes.io/name": PAGE, **names.PART_OF}
     tls = {"https": terms.tls_port} if terms.tls else {}
     listening = {"http": terms.port, "metrics": terms.metrics_port, "probes": terms.probe_port, **tls}
-    folders = {"files": (terms.folder, NAME), **({"certificate": (terms.tls, CERTIFICATE)} if terms.tls else {})}
+    folders = {"files": terms.folder, **({"certificate": terms.tls} if terms.tls else {})}
+    held = {"files": _secrets(NAME, key_table.NAME), "certificate": _secrets(CERTIFICATE)}
     asked = pod_defaults.tcp(*sorted({*engines, ports.PROBES}))
     shown = [{"to": [{"podSelector": {"matchLabels": page}}], "ports": pod_defaults.tcp(PAGE_PORT)}]
     made = template.objects(
@@ -84,11 +87,8 @@ def router(
         listening=[{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in listening.items()],
         memory=terms.memory,
         drain=DRAIN % {"admin": terms.admin_port, "longest": GRACE - 20, "statistics": envoy.STATISTICS},
-        mounts=[{"name": name, "mountPath": path, "readOnly": True} for name, (path, _) in folders.items()],
-        volumes=[
-            {"name": name, "secret": {"secretName": secret, "defaultMode": 0o440}}
-            for name, (_, secret) in folders.items()
-        ],
+        mounts=[{"name": name, "mountPath": path, "readOnly": True} for name, path in folders.items()],
+        volumes=[{"name": name, "projected": {"sources": held[name], "defaultMode": 0o440}} for name in folders],
         **pod_defaults.any_spark(cluster),
         unprivileged=pod_defaults.unprivileged(USER, fsGroup=USER),
         locked={"privileged": False, **pod_defaults.locked()},
@@ -100,6 +100,11 @@ def started_by(terms: Terms, files: Mapping[str, str]) -> str:
     """What makes another pod: the files that are read once, in their own words and in those of the command."""
     once = "\n".join((files["envoy.yaml"], *(files[name] for name in envoy.SCRIPTS), *_words(terms)))
     return hashlib.sha256(once.encode()).hexdigest()[:16]
+
+
+def _secrets(*called: str) -> list[dict[str, Any]]:
+    """Sources of one folder."""
+    return [{"secret": {"name": name}} for name in called]
 
 
 def _words(terms: Terms) -> list[str]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from sparkloom.onnode.now.gather import HOSTS_PORT as HOSTS_PORT
+from sparkloom.onnode.now.labels import HOSTS as HOSTS
 from sparkloom.render.manifests import names
 
 COMPONENT = {"app.kubernetes.io/component": "metrics"}
 OURS = {**COMPONENT, **names.PART_OF}
 NAME = "app.kubernetes.io/name"
-HOSTS = {NAME: "sparkloom-hosts"}
 PROMETHEUS = {NAME: "prometheus"}  # as its charts and its operator call it
 ROUTER = {NAME: "router"}
 ROUTER_PORT = 9090
 WAKER = {NAME: "waker"}
-HOSTS_PORT = 9100
 PROMETHEUS_PORT = 9090
 READER = "sparkloom/metrics-access"  # label of a namespace whose pods may ask the Prometheus that we install
 

@@ -1,20 +1,38 @@
 -- Who asks, how much he may, which model he means, and what he used. router.lua, behind the whole body, sends it on or says
--- what is wrong with it. One worker runs this (envoy --concurrency 1), so these tables are the whole router's. Who may do
--- what stands in the metadata of the routes, which Envoy takes anew from their file while streams go on; `version` says when
--- it changed.
+-- what is wrong with it. One worker runs this (envoy --concurrency 1), so these tables are the whole router's.
 local format = string.format
 
-local SPACE = "sparkloom" -- of what one part tells another, and the access log
 local SHORT = 64 * 1024
-local version, keys, models = nil, {}, {}
+local key_version, keys = nil, {} -- of the last table that could be read; before the first one nobody has a key
 local room, longest = 0, 0 -- bytes of bodies that are here at a time, and of one
 local buckets, counted = {}, {}
 
+local function person(line) -- of `sparkloom.onnode.key_table`: a hash and words; one that was taken away is nobody
+  local hash, told = line:match("^(%x+) (.*)$")
+  local who = {}
+  for name, value in (told or ""):gmatch("(%a+)=(%S+)") do who[name] = value end
+  if not who.name or who.taken then return nil end
+  for _, name in ipairs({"requests", "tokens", "places", "ends"}) do who[name] = tonumber(who[name]) end
+  return hash, who
+end
+
+-- The file is looked at with each request, its first line tells whether the rest is another: a key that is taken away
+-- opens nothing from the moment on at which the kubelet swaps the folder.
 local function refresh(handle)
+  refresh_models(handle)
   local told = handle:virtualHost():metadata()
-  local now = told:get("version")
-  if now and now ~= version then version, keys, models = now, told:get("keys") or {}, told:get("models") or {} end
   room, longest = told:get("room"), told:get("longest")
+  local file = io.open(told:get("keys_file"))
+  if not file then return end
+  local now = file:read("*l")
+  if now and now ~= key_version then
+    key_version, keys = now, {}
+    for line in file:lines() do
+      local hash, who = person(line)
+      if hash then keys[hash] = who end
+    end
+  end
+  file:close()
 end
 
 local function seconds(handle)
@@ -36,11 +54,10 @@ local function turn_away(handle, status, kind, code, message, more)
   handle:respond(more, format('{"error": {"message": "%s", "type": "%s", "code": "%s"}}\n', message, kind, code))
 end
 
-local function asker(handle) -- and the hash that he is known by; whoever is nobody is told so
+local function asker(handle) -- whoever is nobody is told so
   local key = brought(handle:headers())
-  local hash = key and sha256(key)
-  local who = hash and keys[hash]
-  if who and not (who.ends and seconds(handle) >= who.ends) then return who, hash end
+  local who = key and keys[sha256(key)]
+  if who and not (who.ends and seconds(handle) >= who.ends) then return who end
   local why = who and "the key of " .. who.name .. " has ended" or "no such key; write Authorization: Bearer KEY"
   handle:streamInfo():dynamicMetadata():set(SPACE, "person", who and who.name or "")
   turn_away(handle, "401", "authentication_error", "invalid_api_key", why, {["www-authenticate"] = "Bearer"})
@@ -145,7 +162,7 @@ local function metrics(handle) -- of people and models; Envoy's own stand at /st
   end
   refresh(handle)
   lines[#lines + 1] = "# TYPE sparkloom_router_table_info gauge"
-  lines[#lines + 1] = format('sparkloom_router_table_info{version=%s} 1', quoted(version or ""))
+  lines[#lines + 1] = format('sparkloom_router_table_info{version=%s} 1', quoted((version or "") .. "+" .. (key_version or "")))
   handle:respond({[":status"] = "200", ["content-type"] = "text/plain; version=0.0.4"}, table.concat(lines, "\n") .. "\n")
 end
 
@@ -153,10 +170,6 @@ local function watched(handle) -- at a port that clients are not led to
   local port = handle:streamInfo():downstreamLocalAddress():match(":(%d+)$")
   if port == handle:virtualHost():metadata():get("counts_port") then return metrics(handle) end
   handle:respond({[":status"] = "404"}, "")
-end
-
-local function opens(who, id)
-  return who.models == nil or who.models[id] == true
 end
 
 -- A body, in pieces: what has come has room, not what was promised. Where there is none, the rest is thrown away. ----------
@@ -169,7 +182,7 @@ end
 
 -- Of one model, half of what may be at its engine and wait for it is one person's; the number where no more is his.
 local function crowded(flight, who, model)
-  local place, most = flight.person .. " " .. model.id, who.at_once or model.share
+  local place, most = flight.person .. " " .. model.id, who.places or model.share
   if not look_for_room(function() return (here[place] or 0) < most end) then return most end
   here[place], flight.place = (here[place] or 0) + 1, place
 end
@@ -207,7 +220,7 @@ local function read_body(handle, who, path, number)
 end
 
 -- The request's number; what he may not is said at once, before his body comes.
-local function admit(handle, who, hash, method)
+local function admit(handle, who, method)
   local kept, now = handle:streamInfo():dynamicMetadata(), seconds(handle)
   kept:set(SPACE, "person", who.name)
   local what, wait = over(who, now)
@@ -223,7 +236,7 @@ local function admit(handle, who, hash, method)
   end
   spend(who.name, "requests", 1)
   local number = take_off(handle, who.name)
-  kept:set(SPACE, "key", hash)
+  kept:set(SPACE, "who", who)
   kept:set(SPACE, "flight", number)
   return number
 end
@@ -234,12 +247,15 @@ function envoy_on_request(handle)
   if path == "/metrics" then return watched(handle) end
   refresh(handle)
   local page, number, who = path == "/" or path:sub(1, 6) == "/page/", nil, nil
-  if not page or path:sub(1, 11) == "/page/data/" then -- the page's files are for everybody
-    local hash
-    who, hash = asker(handle)
+  local acts = path:sub(1, 10) == "/page/act/"
+  if not page or acts or path:sub(1, 11) == "/page/data/" then -- the page's files are for everybody
+    who = asker(handle)
     if not who then return end
+    if acts and (tonumber(headers:get("content-length") or "") or longest) > SHORT then
+      return turn_away(handle, "413", "invalid_request_error", "too_long", "that is longer than the page takes", {})
+    end
     if not page then
-      number = admit(handle, who, hash, method)
+      number = admit(handle, who, method)
       if not number then return end
     end
   end
@@ -249,8 +265,9 @@ function envoy_on_request(handle)
       return turn_away(handle, "413", "invalid_request_error", "a_body", "a GET brings none", {})
     end
   end
-  for _, name in ipairs({"authorization", "x-api-key", "cookie"}) do headers:remove(name) end
-  if number and method == "POST" then read_body(handle, who, path, number) end
+  -- The page looks at the key of who acts once more, as others than this may reach it.
+  for _, name in ipairs({"x-api-key", "cookie", not acts and "authorization" or nil}) do headers:remove(name) end
+  if not page and method == "POST" then read_body(handle, who, path, number) end
 end
 
 -- The answer: the engine's own count. Until it comes, and where a client leaves before, an event with text is a token and

@@ -1,8 +1,8 @@
 """Envoy's files. All but the bootstrap are read anew when they change, and nothing that streams is cut by that.
 
 They are written beside this as Envoy has them (`bootstrap.yml`, `listeners.yml`, ...); a site's values are put in here.
-Keys and models stand in the routes, not in the listener: a listener that changes drains its connections, routes that
-change do not.
+Models stand in the routes, not in the listener: a listener that changes drains its connections, routes that change do
+not. Keys stand in a file that admission.lua reads.
 """
 
 from __future__ import annotations
@@ -16,13 +16,17 @@ from typing import Any
 import yaml
 
 from sparkloom.inputs.client_keys import Key
+from sparkloom.onnode import key_table
 from sparkloom.onnode.waker.refusal import AWAKE, GROUP, STREAM
 from sparkloom.render import template
-from sparkloom.render.router import Group, Terms, people
+from sparkloom.render.router import Group, Terms, models
 
 TYPES = "type.googleapis.com/envoy"
 LUA, ADMISSION, WHOLE = "envoy.filters.http.lua", "envoy.filters.http.lua.admission", "envoy.filters.http.buffer"
-SCRIPTS = {"admission.lua": ("sha256.lua", "body.lua", "admission.lua"), "router.lua": ("router.lua",)}
+SCRIPTS = {
+    "admission.lua": ("models.lua", "sha256.lua", "body.lua", "admission.lua"),
+    "router.lua": ("models.lua", "router.lua"),
+}
 AT_WAKER = 64  # requests of one group that may wait for its waking
 PIECE = 1 << 18  # bytes that a connection holds which nobody asked for
 STATISTICS = "router"  # of clients' requests: http.router.downstream_rq_active are on their way
@@ -35,7 +39,8 @@ def files(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[st
     return {
         "envoy.yaml": as_text(bootstrap(terms)),
         "listeners.yaml": _resources(listeners(terms)),
-        "routes.yaml": _resources([routes(groups, keys, terms)]),
+        "routes.yaml": _resources([routes(groups, terms)]),
+        key_table.FILE: key_table.text(key.entry for key in keys),
         "clusters.yaml": _resources([*(one for group in groups for one in clusters(group, terms)), *_own(terms)]),
         **{_secret_file(group): _resources([_secret(group)]) for group in groups},
         **({"certificate.yaml": _resources([_certificate(terms)])} if terms.tls else {}),
@@ -129,9 +134,10 @@ def _certificate(terms: Terms) -> dict[str, Any]:
     return {**of, "tls_certificate": {**named, "watched_directory": {"path": terms.tls}}}
 
 
-def routes(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[str, Any]:
+def routes(groups: Sequence[Group], terms: Terms) -> dict[str, Any]:
     tables = {
-        **people.table(groups, keys),
+        **models.table(groups),
+        "keys_file": terms.file(key_table.FILE),
         "counts_port": str(terms.counts_port),
         "longest": terms.megabytes << 20,
         "room": (terms.memory << 20) // 4,
@@ -141,6 +147,7 @@ def routes(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[s
     listed = [
         *(_route(group, terms) for group in groups),
         *({"match": _with("GET", path), "route": {"cluster": "page-itself"}} for path in _page_paths(terms)),
+        *({"match": _with("POST", path), "route": {"cluster": "page-itself"}} for path in _page_acts(terms)),
         *({"match": _with("GET|POST", _granted(path)), **closed} for path in terms.paths),
         {"match": {"path": "/metrics"}, **closed},
         {"match": {"prefix": "/"}, **closed, "typed_per_filter_config": _passed_by()},
@@ -152,6 +159,11 @@ def _page_paths(terms: Terms) -> list[dict[str, Any]]:
     """Its files are for everybody, its data for who has a key, which admission.lua asks for."""
     regexes = ("/page/[A-Za-z0-9][A-Za-z0-9._-]*", r"/page/data/[A-Za-z0-9][A-Za-z0-9_-]*\.json")
     return [{"path": "/"}, *({"safe_regex": {"regex": regex}} for regex in regexes)] if terms.page else []
+
+
+def _page_acts(terms: Terms) -> list[dict[str, Any]]:
+    """What it does for a key that may administer, which the page's server asks for."""
+    return [{"safe_regex": {"regex": "/page/act/[a-z][a-z-]*"}}] if terms.page else []
 
 
 def _with(methods: str, path: dict[str, Any]) -> dict[str, Any]:

@@ -2,17 +2,7 @@
 -- whose key it is and which model the body names; between the two stands Envoy's own buffer.
 local byte, sub, format = string.byte, string.sub, string.format
 
-local SPACE = "sparkloom" -- of what the request's part tells the answer's part and the access log
-local version, keys, models = nil, {}, {}
 local up, looked = {}, 0 -- of each group, whether its engine is, and when that was asked
-
-local function refresh(handle)
-  local told = handle:virtualHost():metadata()
-  local now = told:get("version")
-  if now and now ~= version then
-    version, keys, models, looked = now, told:get("keys") or {}, told:get("models") or {}, 0
-  end
-end
 
 local function quoted(text)
   return '"' .. text:gsub('[%c"\\\127-\255]', function(c)
@@ -26,10 +16,6 @@ local function refuse(handle, status, code, message, more)
   local headers = more or {}
   headers[":status"], headers["content-type"] = status, "application/json"
   handle:respond(headers, format('{"error": {"message": %s, "type": "%s", "code": "%s"}}\n', quoted(message), kind, code))
-end
-
-local function opens(who, id)
-  return who.models == nil or who.models[id] == true
 end
 
 local function names(who)
@@ -78,9 +64,9 @@ end
 
 function envoy_on_request(handle)
   local headers = handle:headers()
-  refresh(handle)
+  if refresh_models(handle) then looked = 0 end
   local told = handle:streamInfo():dynamicMetadata():get(SPACE) or {}
-  local who = keys[told.key or ""]
+  local who = told.who
   if not who then return end -- the page's; nobody else comes here without one
   local path, method = headers:get(":path"):match("^[^?]*"), headers:get(":method")
   local lists = path:sub(1, 10) == "/v1/models"

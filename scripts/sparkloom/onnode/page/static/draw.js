@@ -170,7 +170,17 @@ function spark(node, groups, shades) {
   }
   return make("div", { class: "node" },
     make("div", { class: "name" }, make("strong", {}, node.name), make("span", { class: wrong ? "wrong" : "note" }, wrong), make("span", { class: "note" }, told)),
-    bar);
+    bar, measured(node.now));
+}
+
+// What its exporter tells; a figure that is not there is not shown.
+function measured({ available_bytes: left, celsius, watts }) {
+  const told = [
+    left === undefined ? "" : `${number(left / 2 ** 30, 1)} GiB of memory available`,
+    celsius === undefined ? "" : `GPU ${number(celsius)} °C`,
+    watts === undefined ? "" : `${number(watts)} W`,
+  ].filter(Boolean).join(" · ");
+  return told ? make("p", { class: "note" }, `Now: ${told}`) : "";
 }
 
 function legend(nodes, groups, shades) {

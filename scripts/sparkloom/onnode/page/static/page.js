@@ -5,6 +5,7 @@ import * as chat from "./chat.js";
 import * as connection from "./connect.js";
 import { duration, find } from "./dom.js";
 import { draw } from "./draw.js";
+import * as manage from "./manage.js";
 
 const EVERY = 5; // seconds between two looks
 const LATE = 20; // seconds, from which on the data counts as late
@@ -58,6 +59,7 @@ async function look() {
     if (mine !== turn) return;
     chat.offer(names, new Map(picture.groups.flatMap((group) => group.names.map((name) => [name, group.word]))));
     connection.connect(names);
+    manage.open(picture.groups);
     next(EVERY);
   } catch (error) {
     if (mine === turn) failed(error);
@@ -108,6 +110,7 @@ function leave(text = "") {
   turn += 1;
   key.forget();
   chat.anew();
+  manage.close();
   seen = null;
   names = [];
   askedNames = -Infinity;
@@ -138,5 +141,6 @@ find("model").addEventListener("change", () => connection.connect(names));
 document.addEventListener("visibilitychange", () => { if (!document.hidden && key.get()) next(0); });
 setInterval(freshness, 1000);
 chat.begin();
+manage.begin();
 connection.begin();
 if (key.get()) enter();
