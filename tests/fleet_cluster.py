@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sparkloom.onnode.kube import Unreached
+from sparkloom.onnode.now.labels import STOPPED
 from sparkloom.onnode.now.seen import Seen
 from sparkloom.render.manifests.names import CONFIG_HASH, PROFILE, RANK
 from sparkloom.site import client, now
@@ -20,7 +21,8 @@ Object = Mapping[str, Any]
 
 class FleetCluster:
     """`lost`: pods that are not there; `ill`: pods that run and are not ready; `waiting`: what for a pod's container
-    waits; all by name. `asleep`: groups of which no rank is wanted, by label.
+    waits; all by name. `asleep`: groups of which no rank is wanted, by label; `stopped`:
+    of those, by whom and when.
     """
 
     namespace = "sparkloom"
@@ -30,6 +32,7 @@ class FleetCluster:
     ) -> None:
         self.objects, self.lost, self.ill, self.asleep = list(objects), lost, ill, asleep
         self.waiting: dict[str, str] = {}
+        self.stopped: dict[str, str] = {}
         self.kept: dict[str, dict[str, str]] = {}
         self.supervisors: dict[str, dict[str, Any]] = {}
         self.events: dict[str, str] = {}
@@ -58,10 +61,17 @@ class FleetCluster:
 
     def _sets(self) -> list[Object]:
         sets = [item for item in self.objects if item["kind"] == "StatefulSet"]
-        return [{**item, "spec": {**item["spec"], "replicas": self._replicas(item)}} for item in sets]
+        return [{**item, "metadata": self._noted(item["metadata"]),
+                 "spec": {**item["spec"], "replicas": self._replicas(item)}} for item in sets]  # fmt: skip
+
+    def _noted(self, metadata: Object) -> Object:
+        by = self.stopped.get(metadata["labels"][PROFILE])
+        return {**metadata, "annotations": {**metadata["annotations"], **({STOPPED: by} if by else {})}}
 
     def _replicas(self, item: Object) -> int:
-        return 0 if item["metadata"]["labels"][PROFILE] in self.asleep else int(item["spec"]["replicas"])
+        return (
+            0 if item["metadata"]["labels"][PROFILE] in (*self.asleep, *self.stopped) else int(item["spec"]["replicas"])
+        )
 
     def pods(self, labels: Mapping[str, str]) -> list[Any]:
         return [Seen(item) for item in self._pods()]

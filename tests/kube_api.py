@@ -24,13 +24,16 @@ KINDS = {
         "secrets": "Secret",
         "services": "Service",
         "namespaces": "Namespace",
+        "nodes": "Node",
+        "events": "Event",
     },
+    "coordination.k8s.io/v1": {"leases": "Lease"},
     "apps/v1": {"statefulsets": "StatefulSet", "deployments": "Deployment"},
     "networking.k8s.io/v1": {"networkpolicies": "NetworkPolicy"},
     "policy/v1": {"poddisruptionbudgets": "PodDisruptionBudget"},
     "scheduling.k8s.io/v1": {"priorityclasses": "PriorityClass"},
 }
-GLOBAL = ("Namespace", "PriorityClass")
+GLOBAL = ("Namespace", "Node", "PriorityClass")
 OWNERS = ("StatefulSet", "Deployment")
 
 
@@ -68,7 +71,10 @@ class Cluster:
             template = item["spec"]["template"]
             metadata = {**template["metadata"], "name": name, "namespace": "sparkloom"}
             pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec", {})}
-            self.objects.setdefault(("Pod", name), pod | {"status": {"phase": "Running"}})
+            engine = {"name": "engine", "ready": True, "restartCount": 0, "state": {"running": {}}}
+            self.objects.setdefault(
+                ("Pod", name), pod | {"status": {"phase": "Running", "containerStatuses": [engine]}}
+            )
         there = frozenset(name.removesuffix("-rank0-0") for kind, name in self.objects if kind == "Pod")
         if not self.seen or self.seen[-1] != there:
             self.seen.append(there)
@@ -174,7 +180,7 @@ def _merged(there: Mapping[str, Any], more: Mapping[str, Any]) -> Object:
     merged = dict(there)
     for key, value in more.items():
         merged[key] = _merged(there.get(key) or {}, value) if isinstance(value, Mapping) else value
-    return merged
+    return {key: value for key, value in merged.items() if value is not None}
 
 
 def _picked(item: Object, query: Mapping[str, list[str]]) -> bool:

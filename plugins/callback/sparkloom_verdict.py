@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from pathlib import Path
 from typing import Any
 
 from ansible import context
 from ansible.plugins.callback import CallbackBase
 
-from sparkloom.site import lease
+from sparkloom.site import lease, up
 from sparkloom.site.doctor import events
 from sparkloom.site.ending import Ending, Outcome, causes, does, words
 
@@ -39,12 +38,6 @@ class CallbackModule(CallbackBase):
         super().__init__()
         self._ending, self._begun, self._silent = Ending(), time.monotonic(), False
         self._notes, self._noted = lease.notes(os.getpid()), {}
-        target = os.environ.get("SPARKLOOM_PROGRESS")
-        self._stream = Path(target).open("a", encoding="utf-8", buffering=1) if target else None  # noqa: SIM115
-
-    def _tell(self, kind: str, **what: Any) -> None:
-        if self._stream:
-            self._stream.write(json.dumps({"kind": kind, "at": time.time(), **what}, default=str) + "\n")
 
     def _note(self, **what: str) -> None:
         self._noted |= what
@@ -56,14 +49,14 @@ class CallbackModule(CallbackBase):
     def v2_playbook_on_play_start(self, play: Any) -> None:
         self._silent = self._silent or events.PLAY in play.tags
         self._note(stage=str(play.get_name()))
-        self._tell("play", name=play.get_name(), tags=list(play.tags))
+        up.tell("play", name=play.get_name(), tags=list(play.tags))
 
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
         self._ending.begun = self._ending.begun or does(task) == "operation.hold"
-        self._tell("task", name=task.get_name())
+        up.tell("task", name=task.get_name(), does=does(task))
 
     def v2_playbook_on_handler_task_start(self, task: Any) -> None:
-        self._tell("task", name=task.get_name())
+        up.tell("task", name=task.get_name())
 
     def v2_runner_on_ok(self, result: Any) -> None:
         done = does(result.task)
@@ -71,7 +64,7 @@ class CallbackModule(CallbackBase):
         if done == "operation.hold":
             self._note()
         if result.result.get("changed"):
-            self._tell("changed", host=result.host.get_name(), task=result.task.get_name())
+            up.tell("changed", host=result.host.get_name(), task=result.task.get_name())
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         if not ignore_errors:
@@ -86,13 +79,14 @@ class CallbackModule(CallbackBase):
     def _failed(self, result: Any, said: str) -> None:
         # A task that hides its words (no_log) hides them here too: Ansible has censored the result already.
         told = said or str(result.result.get("censored") or "said nothing")
-        self._tell("failed", host=result.host.get_name(), task=result.task.get_name(), said=told)
+        up.tell("failed", host=result.host.get_name(), task=result.task.get_name(), said=told)
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         lost = {host for host in stats.processed if stats.failures.get(host) or stats.dark.get(host)}
         serves = self._ending.serves()
         self._note(ended="failed" if stats.failures or stats.dark else "done")
-        self._tell("end", failed=sorted(lost), hosts=sorted(stats.processed), serves=serves)
+        measured = self._ending.measured
+        up.tell("end", failed=sorted(lost), hosts=sorted(stats.processed), serves=serves, measured=measured)
         if not stats.processed:  # Ansible passes over a play without hosts, and calls it a success
             named = ", ".join(context.CLIARGS.get("inventory") or ())
             self._display.display(

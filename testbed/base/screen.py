@@ -11,6 +11,7 @@ import threading
 import time
 from pathlib import Path
 
+from sparkloom.base.amount import bar
 from sparkloom.base.visible import visible
 from testbed.base import names
 
@@ -18,7 +19,6 @@ QUIET_SECONDS = 60.0  # without a terminal: one sign of life this often
 LONG = 10.0  # seconds: what takes as long has a bar, and a line that stays; the rest is in the log alone
 INSTALLS = "installs with apt-get:"  # who says so changes the machine: a person sees it, before it happens
 ANEW = "\r\x1b[2K"  # as sparkloom.cli.streams lets it through
-BAR = 16  # cells
 
 
 def log_file() -> Path:
@@ -69,9 +69,9 @@ class Progress:
     def _bar(self) -> str:
         if not self.expected or self.expected < LONG:
             return ""
-        full, left = min(BAR, int(BAR * self.elapsed / self.expected)), self.expected - self.elapsed
+        left = self.expected - self.elapsed
         remaining = f"{duration(left)} left" if left > 0 else f"usually {duration(self.expected)}"
-        return f"[{'#' * full}{'.' * (BAR - full)}] {remaining}; "
+        return f"{bar(self.elapsed / self.expected)} {remaining}; "
 
 
 class Screen:

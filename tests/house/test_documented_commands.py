@@ -19,7 +19,7 @@ from ansible.cli.playbook import PlaybookCLI
 
 from sparkloom.cli.commands import COMMANDS
 from sparkloom.cli.lazy import loaded
-from sparkloom.measure.bench import command as command_line
+from sparkloom.measure.bench import command as bench
 from testbed import __main__ as testbed
 from tests.cli.window import piped
 from tests.house.documented import Command, commands
@@ -72,7 +72,7 @@ def test_sparkloom(command: Command) -> None:
     if not words:  # a mention
         return
     if entry.plain:
-        command_line.parse(words)
+        bench.parse(words)
     else:
         loaded(entry).make_context(entry.name, words)  # ends where an option or a value is wrong
 

@@ -136,7 +136,7 @@ def test_profile_beside_a_list_is_one_of_it() -> None:
 def test_what_is_no_record_is_refused_by_name(content: str, tmp_path: Path) -> None:
     file = tmp_path / "fleet.json"
     file.write_text(content)
-    with pytest.raises(InputError, match=r"fleet\.json:1:1: no record of groups"):
+    with pytest.raises(InputError, match=r"fleet\.json: no record of groups"):
         fleet_record.read(file)
 
 

@@ -150,8 +150,10 @@ def _left(raw: str) -> str:
             lines.append("")
         elif piece.startswith("\x1b[") and piece.endswith("A"):
             lines = lines[: -int(piece[2:-1] or 1)] or [""]
-        elif piece == "\r" or piece.endswith("K"):
-            lines[-1] = "" if piece.endswith("K") else lines[-1]
+        elif piece.startswith("\x1b[") and piece.endswith("K"):
+            lines[-1] = ""
+        elif piece == "\r":
+            pass
         else:
             lines[-1] += MOVES.sub("", piece)
     return "\n".join(lines)

@@ -23,6 +23,7 @@ TYPED = {  # what is typed before TAB, and what stands there then
     "sparkloom evidence comp": "evidence compare",
     "sparkloom plan --expl": "--explain",
     "sparkloom keys rev": "keys revoke",
+    "sparkloom sto": "stop",
 }
 
 

@@ -60,6 +60,10 @@ def test_a_name_that_several_have_lists_them_with_verdict_and_speed(terminal: Te
     terminal.begin("sparkloom plan glm")
     terminal.sees("Enter for none)? ")
     terminal.answer("")
+    assert "names 4 profiles" not in terminal.end(2).words, "the list stands there already"
+    terminal.begin("sparkloom plan glm")
+    terminal.sees("Enter for none)? ")
+    terminal.answer("9")
     terminal.end(2).has("names 4 profiles", "write more of one")
     terminal.type("sparkloom plan glm | cat > listed; echo ${PIPESTATUS[0]}").has("write more of one", " 2")
     terminal.type("grep -c 'nvidia--glm' listed").has("4")

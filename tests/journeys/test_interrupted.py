@@ -74,7 +74,7 @@ def test_up_goes_on_from_there(terminal: Terminal) -> None:
     off(terminal.home)
     text = interrupted(terminal, f"sparkloom up {SITE}", sees="Refuse a run that cannot succeed")
     assert "interrupted after" in text and "up.log" in text
-    terminal.type(f"sparkloom up {SITE}", 1).has("must be mended", "not up after")
+    terminal.type(f"sparkloom up {SITE}", 1).has("cause: ", "not up after")
 
 
 def test_a_key_is_not_lost(terminal: Terminal) -> None:

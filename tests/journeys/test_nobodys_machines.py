@@ -18,6 +18,7 @@ from tests.journeys.test_poor_machines import apart
 from tests.places import REPO
 
 EXAMPLE = REPO / "inventories/gb10"
+RECIPES = REPO / "tests/journeys/recipes"
 PROFILE = "openai--gpt-oss-120b--2node"
 REFUSED = ("group_vars/all/cluster.yml", "example: true", "sparkloom init")
 ASKING = (
@@ -28,6 +29,9 @@ ASKING = (
 COMPUTING = (
     f"plan {PROFILE}", f"lint {PROFILE}", f"show manifests {PROFILE}", f"show argv {PROFILE} --rank 1", "fabric",
     "fleet plan", "profiles --fits --context 4k", f"export {PROFILE} --as compose", "metrics rules --out rules.yml",
+    f"show env {PROFILE} --rank 1", f"argv {PROFILE} --rank 1", f"env {PROFILE} --rank 1", f"render {PROFILE}",
+    f"evidence find {PROFILE}",
+    f"import {RECIPES}/compose.yml", f"profile new {RECIPES}/config.json",
 )  # fmt: skip
 PLAYBOOKS = ("site.yml", *sorted(f"playbooks/{file.name}" for file in (REPO / "playbooks").glob("*.yml")))
 
@@ -68,6 +72,8 @@ def test_a_command_that_asks_machines_refuses_the_example(nowhere: Terminal) -> 
     for command in ASKING:
         seen = nowhere.type(f"sparkloom {command} -i {EXAMPLE}", 2, copied="--json" in command).has(*REFUSED)
         assert "password" not in seen.words
+        if "--json" not in command and "--watch" not in command:  # the file itself, and the refusal is not in another
+            assert seen.words.count("[") == 1 and ":1:1" not in seen.text, seen.text
     nowhere.type("sparkloom status", 2).has(*REFUSED)  # which is meant where none is named
     grid = {"name": "x", "profile": PROFILE, "axes": {"env.A": ["1"]}, "inventory": str(EXAMPLE)}
     (nowhere.home / "grid.json").write_text(json.dumps(grid))

@@ -16,7 +16,8 @@ SITE = "-i inventories/evening"
 
 
 @pytest.mark.parametrize(
-    "command", ["status", "logs", "usage", "fleet plan --running", "allreduce openai--gpt-oss-120b--2node"]
+    "command",
+    ["status", "logs", "stop all", "start", "usage", "fleet plan --running", "allreduce openai--gpt-oss-120b--2node"],
 )
 def test_what_asks_the_cluster_says_that_none_answers(terminal: Terminal, command: str) -> None:
     off(terminal.home)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from sparkloom.judge import diagnose, log_causes, rules
 from sparkloom.onnode.rank import causes
@@ -19,6 +20,9 @@ def messages(folder: Path) -> list[dict[str, Any]]:
 
 
 JUDGED, WRITTEN_FROM = messages(DATA), messages(log_causes.DATA)
+ROUNDS = yaml.safe_load((DATA / "log_rounds.yml").read_text(encoding="utf-8"))
+THREADS = yaml.safe_load((DATA / "log_threads.yml").read_text(encoding="utf-8"))
+SOURCE_LINES = yaml.safe_load((DATA / "cause_lines.yml").read_text(encoding="utf-8"))
 SEEN = [(message["cause"], message["line"]) for message in WRITTEN_FROM]
 
 
@@ -37,6 +41,24 @@ def test_a_line_that_no_pattern_was_written_from(message: dict[str, Any]) -> Non
     assert named(message["line"])[:1] == [message["cause"]][: bool(message["cause"])]
 
 
+@pytest.mark.parametrize("message", ROUNDS, ids=lambda message: message["source"])
+def test_a_thread_of_a_round(message: dict[str, Any]) -> None:
+    assert message["unseen"] in ("right", "wrong", "unknown")
+    assert named(message["log"])[:1] == [message["cause"]][: bool(message["cause"])]
+
+
+@pytest.mark.parametrize("cause", SOURCE_LINES)
+def test_a_line_as_the_program_has_it(cause: str) -> None:
+    assert named(SOURCE_LINES[cause])[:1] == [cause]
+
+
+@pytest.mark.parametrize("line", [*SOURCE_LINES.values(), *(message["log"] for message in [*ROUNDS, *THREADS])])
+def test_a_line_has_one_name(line: str) -> None:
+    """`weights-exceed-memory` once stood beside `cuda-out-of-memory`."""
+    told = [match for match in diagnose.diagnose(line)["matches"] if match["ends"]]
+    assert len({match["line_number"] for match in told}) == len(told)
+
+
 def test_enough_lines_each_with_a_source_and_no_line_twice() -> None:
     seen, judged = {line for _, line in SEEN}, {message["line"] for message in JUDGED}
     assert len(seen) + len(judged) >= 100 and len(judged) >= 50
@@ -51,8 +73,10 @@ def test_causes_and_rules_share_no_name_and_every_cause_says_what_to_do() -> Non
     causes = log_causes.every()
     assert not {cause.id for cause in causes} & {rule.id for rule in rules.every()}
     assert all(cause.why and cause.fix for cause in causes)
-    assert {message["cause"] for message in WRITTEN_FROM} == {cause.id for cause in causes}
     known = {cause.id for cause in causes} | {rule.id for rule in rules.every()}
+    met = {message["cause"] for message in [*WRITTEN_FROM, *ROUNDS]}
+    assert met | set(SOURCE_LINES) == met | {cause.id for cause in causes}, "each cause has a line that it names"
+    assert met <= known | {""} and not set(SOURCE_LINES) - known
     assert {message["cause"] for message in JUDGED} - {""} <= known
 
 

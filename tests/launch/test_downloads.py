@@ -166,7 +166,10 @@ def test_a_refusal_carries_the_nodes_name(tmp_path: Path, said: str, words: str)
 
 def test_progress_says_bytes_rate_and_time_left_and_ends_with_a_verdict() -> None:
     moving = {"state": "moving", "have": 12e9, "total": 352e9, "rate": 2e9, "files_done": 3, "files": 70}
-    assert follow.line("spark2", moving) == "spark2  12.0 GB of 352.0 GB  3/70 files  2.0 GB/s  2 min 50 s left"
+    assert (
+        follow.line("spark2", moving)
+        == "spark2  [................]  12.0 GB of 352.0 GB  2.0 GB/s  2 min 50 s left  3/70 files"
+    )
     said: list[str] = []
     states = iter([moving, moving, {"state": "failed", "cause": "why"}])
     last = follow.follow("spark2", lambda: next(states), said.append, pause=0.001)

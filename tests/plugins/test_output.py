@@ -25,7 +25,9 @@ REFUSED = """
 ANSWERS = {
     "operation.hold": {"msg": "held"},
     "gateway.prove": {"url": "https://spark1/v1", "msg": "it streams"},
-    "groups.finish": {"run": {"proved": {"glm": {"ranks": 2, "transport": "roce: every rank"}}, "asleep": []}},
+    "groups.finish": {
+        "run": {"proved": {"glm": {"ranks": 2, "transport": "roce: every rank"}}, "asleep": [], "groups": []}
+    },
 }
 ACTION = f"""
 from ansible.plugins.action import ActionBase

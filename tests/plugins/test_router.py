@@ -120,7 +120,7 @@ def test_one_profile_with_keys_of_people_has_a_router_too(site: dict[str, Any]) 
 
 
 def test_without_an_image_there_is_none(site: dict[str, Any]) -> None:
-    with pytest.raises(Exception, match="gateway_router_image:1:1: nothing says which image"):
+    with pytest.raises(Exception, match="gateway_router_image: nothing says which image"):
         given(site, image="")
 
 

@@ -6,11 +6,13 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import NamedTuple
 
 import pytest
 
+from testbed.base import names
 from testbed.beds.rack import cluster
 from testbed.trials import neighbours
 from tests.rack.listed import BY_TAG, SITE, begin, endpoint, groups, key_of, play, pods, shared_gpus, write
@@ -205,3 +207,30 @@ def test_requests_across_the_moment_of_falling_asleep_lose_nothing(site: Site) -
                 time.sleep(heard.again)
                 assert site.ask("day").whole, what
     print(what)
+
+
+def test_who_is_stopped_stays_so_until_somebody_starts_it(site: Site) -> None:
+    """A stream that runs is whole; a request wakes nobody; serve.yml and a restarted node start nothing."""
+    with ThreadPoolExecutor(1) as pool:
+        heard = pool.submit(site.ask, "pair")
+        time.sleep(0.5)
+        stopped = run("sparkloom", "stop", "all", "-i", str(SITE))
+        assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+        assert heard.result().whole, heard.result()
+    assert pods() == {}
+    who = re.findall(r"pair is stopped by (.+?),", stopped.stdout)[0]
+    time.sleep(5)  # a look of the waker
+    told = site.ask("day")
+    assert told.status == 503 and "model_stopped" in told.text and who in told.text and told.again, told
+    assert run("docker", "restart", names.NODES["spark4"]).returncode == 0
+    up = run("python", "-m", "testbed", "rack", "up")
+    assert up.returncode == 0, up.stdout[-3000:] + up.stderr[-2000:]
+    assert f"pair on spark1, spark2 stays stopped (by {who}, " in play("playbooks/serve.yml")
+    play("playbooks/gateway.yml")
+    assert pods() == {}
+    shown = run("sparkloom", "status", "-i", str(SITE))
+    assert shown.returncode == 1 and shown.stdout.count(f"is stopped by {who}, ") == 3, shown.stdout
+    started = run("sparkloom", "start", "all", "-i", str(SITE))
+    assert started.returncode == 0 and "pair serves" in started.stdout, started.stdout + started.stderr
+    assert groups(pods()) == {"pair": 2}, "on demand they sleep"
+    assert site.ask("pair").whole and site.ask("night").whole

@@ -18,6 +18,7 @@ from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import lock_file, profile
 from sparkloom.judge import rules
+from sparkloom.judge.rules.computed.settings import PLUGINS
 from sparkloom.launch import pins
 from sparkloom.onnode.images import reference
 from sparkloom.onnode.weights import check
@@ -32,6 +33,7 @@ from tests.places import REPO
 
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
 ID = "nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-NVFP4"
+ON_VLLM = "deepseek-ai--deepseek-v4-flash"
 A, B = "a" * 40, "b" * 40
 ENTRY = lock_file.Model(ID, A, "2026-11-22T20:00:00+00:00", "spark1")
 
@@ -197,12 +199,42 @@ def test_a_child_of_another_model_has_neither_the_commit_nor_the_consent(tmp_pat
         ("env.LD_LIBRARY_PATH=/models", "loader-variables"),
         ("env.PYTHONSTARTUP=/models/x.py", "loader-variables"),
         ("env.PYTHONPATH=/models", "loader-variables"),
+        ("env.SGLANG_EXTERNAL_MODEL_PACKAGE=models.mine", "loader-variables"),
+        ("env.NCCL_NET_PLUGIN=/models/libnet.so", "loader-variables"),
+        ("env.NCCL_TUNER_PLUGIN=/models/libtuner.so", "loader-variables"),
+        ("env.CUDA_INJECTION64_PATH=/models/x.so", "loader-variables"),
+        ("env.GCONV_PATH=/models", "loader-variables"),
         ("env.HF_HUB_OFFLINE='0'", "hub-online"),
         ("env.TRANSFORMERS_OFFLINE='0'", "hub-online"),
     ],
 )
 def test_ways_to_foreign_code_are_findings(override: str, rule: str) -> None:
     assert rule in errors(ULTRA, overrides=[override]) and rule not in errors(ULTRA)
+
+
+@pytest.mark.parametrize("name", ["VLLM_ALLOW_INSECURE_SERIALIZATION", "VLLM_SERVER_DEV_MODE"])
+def test_a_door_for_developers_is_a_finding(name: str) -> None:
+    assert "debug-doors" in errors(ON_VLLM, overrides=[f"env.{name}='1'"])
+
+
+@pytest.mark.parametrize("flag", PLUGINS)
+def test_a_flag_that_names_code_is_a_finding(flag: str) -> None:
+    of = ULTRA if flag == "custom_weight_loader" else ON_VLLM
+    found = {finding.rule for finding in case.judge(of, overrides=[f"launch.{flag}=/tmp/mine.py"]).findings}
+    assert "code-by-flag" in found
+
+
+def test_a_plugin_among_the_model_s_files_is_pinned_with_them(tmp_path: Path) -> None:
+    child = tmp_path / "child.yml"
+
+    def of(plugin: str) -> set[str]:
+        child.write_text(f"extends: {ON_VLLM}\nsummary: other\nmodel: {{id: org/other}}\n")
+        overrides = [f"launch.reasoning_parser_plugin='{plugin}'", "launch.trust_remote_code=false"]
+        return {finding.rule for finding in case.judge(str(child), overrides=overrides).findings}
+
+    assert of("{model_folder}/parser.py") >= {"remote-code-unpinned"}
+    assert "code-by-flag" not in of("{model_folder}/parser.py")
+    assert "remote-code-unpinned" not in of("/tmp/parser.py")
 
 
 def test_every_shipped_profile_is_pinned_or_consents_where_it_runs_foreign_code() -> None:

@@ -50,7 +50,7 @@ def run(*asleep: str, **proved: int) -> tuple[str, dict[str, Any]]:
     told = {
         name: {"ranks": ranks, "transport": "roce: every rank" if ranks > 1 else ""} for name, ranks in proved.items()
     }
-    return "groups.plan", {"run": {"proved": told, "asleep": list(asleep)}}
+    return "groups.plan", {"run": {"proved": told, "asleep": list(asleep), "groups": []}}
 
 
 def test_what_serves_is_what_this_run_has_proved() -> None:
@@ -60,6 +60,9 @@ def test_what_serves_is_what_this_run_has_proved() -> None:
     assert ended(run(), run(glm=1), opened) == "glm serves at https://s/v1 (1 rank)"
     slept = run("chat", "oss", glm=2, chat=1)
     assert ended(slept) == "glm serves (2 ranks, roce: every rank); asleep, wakes with a request: chat, oss"
+    action, held = run(glm=2)
+    held["run"]["groups"] = [{"name": "glm", "stopped": ""}, {"name": "chat", "stopped": "anna, 11:20 UTC"}]
+    assert ended((action, held)) == "glm serves (2 ranks, roce: every rank); stays stopped: chat (by anna, 11:20 UTC)"
     assert ended(run(glm=2), run(glm=2, chat=1), opened) == (
         "2 groups serve at https://s/v1: glm (2 ranks, roce: every rank), chat (1 rank)"
     )

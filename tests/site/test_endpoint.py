@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -19,6 +20,7 @@ from sparkloom.inputs import inventory
 from sparkloom.onnode import smoke
 from sparkloom.render import certificates
 from sparkloom.site import endpoint
+from sparkloom.site.tasks import gateway
 from tests import inventories
 from tests.places import REPO
 
@@ -100,6 +102,19 @@ def test_where_all_sleep_the_doors_are_proved_and_nobody_is_asked(tmp_path: Path
         assert streamed == [endpoint.CHAT]
     with served(tmp_path, ["127.0.0.1"], open_paths=("/health",)) as place, pytest.raises(smoke.NoAnswer):
         endpoint.prove_doors(place)
+
+
+def test_where_all_were_stopped_nobody_is_asked_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    for name in ("prove", "prove_doors", "prove_router"):
+        monkeypatch.setattr(gateway.endpoint, name, lambda *_, name=name: asked.append(name))
+    monkeypatch.setattr(gateway.endpoint, "opened", lambda _: "127.0.0.1")
+    monkeypatch.setattr(gateway.client, "of", lambda _: None)
+    monkeypatch.setattr(gateway.keys, "read", lambda _: KEY)
+    context: Any = SimpleNamespace(cluster=None, say=lambda *_, **__: None)
+    told = gateway.prove(context, "", 443, "", "key", 8, 5.0, stopped=["glm"])
+    assert asked == ["prove_doors", "prove_router"]
+    assert told["msg"] == "https://127.0.0.1/v1 is open, and all that it leads to sleep or are stopped; stopped: glm"
 
 
 def test_an_engine_that_asks_for_no_key_is_named(tmp_path: Path) -> None:

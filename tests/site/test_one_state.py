@@ -28,6 +28,7 @@ PODS = ("glm-rank0-0", "glm-rank1-0", f"{OSS}-rank0-0")
 SUPERVISED = ("peers", "engine", "down", "refused", "missing", "failed")
 WAITS = ("ImagePullBackOff", "ContainerCreating", "CreateContainerConfigError", "CrashLoopBackOff")
 THROWS = 200
+BY = "anna@laptop, 2026-11-26 11:20 UTC"
 
 
 class Made:
@@ -57,6 +58,7 @@ def thrown(dice: random.Random, site: Made) -> FleetCluster:
     ill = {pod: dice.choice(SUPERVISED) if pod in cluster.ill else "serving" for pod in PODS}
     cluster.supervisors = {pod: {"phase": phase} for pod, phase in ill.items() if dice.random() < 0.7}
     cluster.asleep = ["glm"] if dice.random() < 0.2 else []
+    cluster.stopped = {label: BY for label in ("glm", OSS) if dice.random() < 0.1}
     if dice.random() < 0.1:
         cluster.objects = [item for item in site.objects if item["kind"] != "StatefulSet"]
     return cluster
@@ -96,10 +98,11 @@ def test_everybody_says_one_state(monkeypatch: pytest.MonkeyPatch, made: dict[bo
         for here, there in zip(shown["groups"], page["groups"], strict=True):
             name, state = here["name"], here["state"]
             said = f"throw {throw}: {name} {state}"
-            assert (there["name"], there["state"], there["word"]) == (name, state, WORDS[state]), said
+            by = f" by {BY}" if state == "stopped" else ""
+            assert (there["name"], there["state"], there["word"]) == (name, state, WORDS[state] + by), said
             well = state in ("serves", "asleep")
-            assert re.search(rf"^  {name} .*\n    {re.escape(status.STATES[state])}", told, re.M), said
-            assert (f"{name} {WORDS[state]}" in line) is not well, said
+            assert re.search(rf"^  {name} .*\n    {re.escape(status.STATES[state] + by)}", told, re.M), said
+            assert (f"{name} {WORDS[state]}{by}" in line) is not well, said
             assert doctor(cluster, site, name) == (set() if well else {WORDS[state]}), said
             assert state == "failed" or not alerted(cluster, name), said
             assert set(there) - set(here) == set(FIGURES), "no other field is the page's alone"

@@ -168,7 +168,7 @@ def test_patience_ends_with_one_line() -> None:
         now[0] += seconds
 
     said: list[str] = []
-    with pytest.raises(InputError, match="router-0:1:1: still goes by other keys after 120 s"):
+    with pytest.raises(InputError, match="router-0: still goes by other keys after 120 s"):
         router.effective(reached, "another", said.append, clock=lambda: now[0], sleep=sleep)
     assert 20 < len(reached.nudges) < 26 and len(said) == len(reached.nudges) - 1
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+import re
+import shutil
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,9 +83,12 @@ def test_parts_are_told_as_they_come_and_what_fails_ends_it_with_its_words(tmp_p
     ]
     assert ["waits", "waits", "waits"] in seen and seen[-1] == ["changed", "failed", "waits"]
     assert "PLAY RECAP" in log.read_text()
-    said = upping.failure(ended, 12.0, log)
-    assert "look at the cable" in said and str(log) in said and "the same command goes on" in said
-    assert said.count("\n") < 8
+    said = upping.failure(ended, 12.0, log, "sparkloom up --limit spark9").splitlines()
+    assert said[1:3] == ["cause: spark1: spark9 has no carrier", "fix:   look at the cable"]
+    assert str(log) in said[-1] and said[-1].endswith(
+        "the same command goes on from there: sparkloom up --limit spark9"
+    )
+    assert len(said) < 8
 
 
 def end_of(ended: Progress, log: Path) -> list[str]:
@@ -162,12 +168,46 @@ def test_an_interrupted_run_ends_its_playbook_and_says_where_it_was(tmp_path: Pa
 
 
 @pytest.mark.parametrize("lines", [22, 400])
-def test_a_verdict_s_last_lines_are_the_cure_and_are_shown(lines: int) -> None:
-    """Preflight's table was cut after 600 characters: what failed and how to mend it stands below it (on the rack)."""
+def test_of_a_report_the_first_cause_and_its_fix_are_shown_and_what_else_there_is(lines: int) -> None:
+    """A refused first evening was 110 lines of preflight in a window of 24: what to do first had scrolled away."""
     table = "19 checks on 4 node(s):\n" + "memory blocks  ok      ok      ok      FAIL\n" * lines
-    error = {"host": "spark1", "task": "Judge", "said": f"{table}FAIL  spark1  sudo: found no root\n  -> run with -K"}
-    said = upping.failure(Progress([], errors=[error], code=2), 1.0, Path("up.log"))
-    assert "19 checks" in said and "sudo: found no root\n  -> run with -K" in said and len(said) < 7500
+    more = "".join(f"FAIL  spark{n}  rail a: found nothing {'x' * 90}\n  -> a cable\n" for n in range(20))
+    told = f"{table}warn  spark1  clock: odd\n  -> nothing\nFAIL  spark1  sudo: found no root\n  -> run with -K\n{more}"
+    now = Progress([], errors=[{"host": "spark1", "task": "Judge", "said": told}], code=2)
+    said = upping.failure(now, 1.0, Path("up.log")).splitlines()
+    assert said[1:3] == ["cause: spark1  sudo: found no root", "fix:   run with -K"]
+    assert said[3].startswith("also:  spark0 rail a: found nothing xx") and said[-3].strip() == "and 15 more"
+    assert len(said) < 15 and max(map(len, said)) <= 80
+
+
+@pytest.mark.parametrize("said", ["", " \n", "E: no such package\nE: and no other"])
+def test_of_words_without_a_fix_the_first_are_the_cause(said: str) -> None:
+    now = Progress([], errors=[{"host": "spark1", "task": "Install", "said": said}], code=2)
+    told = upping.failure(now, 1.0, Path("up.log"))
+    assert f"cause: spark1: {said.splitlines()[0] if said.strip() else 'said nothing'}" in told and "fix:" not in told
+    assert ("also:  E: and no other" in told) == ("other" in said)
+
+
+def test_what_a_task_says_while_it_works_is_shown_and_a_start_has_a_bar() -> None:
+    """A pull of ten minutes showed its task's name alone."""
+    now = Progress(up.parts(REPO / "site.yml"))
+    now.take({"kind": "play", "tags": ["serve"], "at": time.time() - 90})
+    now.take({"kind": "task", "name": "model_serving : Start", "does": "groups.start", "at": time.time() - 60})
+    now.take({"kind": "said", "host": "spark1", "text": "rank 0 on spark1: engine  | loading " + "x" * 90, "at": 1.0})
+    lines = drawn(upping.picture(now, 240.0), 80)
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("  [####............]  1 min 0 s of at most 4 min 0 s") for line in lines), lines
+    assert any(line.startswith("  rank 0 on spark1: engine") for line in lines)
+    now.take({"kind": "end", "failed": ["spark1"], "at": 2.0, "measured": {"start glm": 90.0}})
+    now.code = 2
+    lines = drawn(upping.picture(now, 240.0), 80)
+    assert len(lines) == 1 and "Serve" in lines[0] and now.measured == {"start glm": 90.0}
+
+
+def drawn(picture: Any, columns: int) -> list[str]:
+    terminal = Console(width=columns, force_terminal=True, color_system=None, file=io.StringIO())
+    terminal.print(picture)
+    return str(terminal.file.getvalue()).splitlines()  # type: ignore[attr-defined]
 
 
 def test_what_ansible_refuses_before_its_first_task_is_said(tmp_path: Path) -> None:
@@ -218,9 +258,11 @@ def test_without_a_site_of_one_s_own_it_asks_which(monkeypatch: pytest.MonkeyPat
     """inventories/gb10 holds another's addresses: nothing is run there by default."""
     monkeypatch.setattr(repository, "WORK", tmp_path)
     for names, told in (((), "none is in inventories/ here"), (("attic", "cellar"), "there are attic, cellar")):
-        for name in (*names, "gb10"):
-            (tmp_path / "inventories" / name).mkdir(parents=True, exist_ok=True)
-            (tmp_path / "inventories" / name / "hosts.yml").touch()
+        for name in (*names, "gb10", "kind"):
+            shutil.copytree(REPO / "inventories/gb10", tmp_path / "inventories" / name, dirs_exist_ok=True)
+        for name in names:
+            said = tmp_path / "inventories" / name / "group_vars/all/cluster.yml"
+            said.write_text(re.sub(r"^example: .*\n", "", said.read_text(), flags=re.M))
         done = piped("up")
         assert done.code == 2 and told in done.errors
 
@@ -232,9 +274,7 @@ def test_the_picture_fits_the_window_and_shows_what_runs(columns: int) -> None:
     for tag, task, at in (("preflight", "preflight : Judge", 1.0), ("nodes", longest, 5.0)):
         now.take({"kind": "play", "tags": [tag], "at": at})
         now.take({"kind": "task", "name": task, "at": at})
-    terminal = Console(width=columns, force_terminal=True, color_system=None, file=io.StringIO())
-    terminal.print(upping.picture(now))
-    lines = str(terminal.file.getvalue()).splitlines()  # type: ignore[attr-defined]
+    lines = drawn(upping.picture(now), columns)
     assert max(map(len, lines)) <= columns and any("4 s" in line for line in lines)
     assert any("Wait for every rank" in line for line in lines)
     assert "model_serving" not in " ".join(lines), "where a task stands in the repository is nobody's concern here"

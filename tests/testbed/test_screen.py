@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+from sparkloom.base import amount
 from sparkloom.cli import streams
 from sparkloom.site import endpoint
 from testbed import __main__ as door
@@ -90,7 +91,7 @@ def test_a_step_says_when_it_takes_longer_than_usual_and_has_no_bar_where_nobody
     shown = screen.Screen()
     late, unknown, short = shown.begin("late", 30.0), shown.begin("unknown", None), shown.begin("short", 3.0)
     late.start -= 40
-    assert f"[{'#' * screen.BAR}] usually 30 s" in late.line()
+    assert f"[{'#' * amount.CELLS}] usually 30 s" in late.line()
     assert "[" not in unknown.line() + short.line()
 
 

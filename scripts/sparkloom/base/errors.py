@@ -10,7 +10,8 @@ if TYPE_CHECKING:  # `bench` reads errors, and does without what a dataclass loa
 
 
 class Problem(NamedTuple):
-    """One thing wrong with an input file. `rule` groups problems of one kind (`unknown-key`, `wrong-type`, ...)."""
+    """One thing wrong with an input. `rule` groups problems of one kind (`unknown-key`, `wrong-type`, ...). `line` is 0
+    where the whole file is meant, or what is no file: an option, a machine."""
 
     file: str
     line: int
@@ -19,13 +20,17 @@ class Problem(NamedTuple):
     rule: str = "input"
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}: {self.message} [{self.rule}]"
+        return f"{self.where}: {self.message} [{self.rule}]"
+
+    @property
+    def where(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
     def finding(self, fix: str) -> Finding:
         """Where unusable input is one thing among others."""
         from sparkloom.base.finding import Finding
 
-        return Finding(f"{self.file}:{self.line}:{self.column}", self.rule, self.message, "", fix)
+        return Finding(self.where, self.rule, self.message, "", fix)
 
 
 class InputError(Exception):
@@ -36,7 +41,7 @@ class InputError(Exception):
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
     @classmethod
-    def single(cls, file: str, message: str, *, line: int = 1, column: int = 1, rule: str = "input") -> InputError:
+    def single(cls, file: str, message: str, *, line: int = 0, column: int = 0, rule: str = "input") -> InputError:
         return cls([Problem(file, line, column, message, rule)])
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 
-# C0 but tab and newline, DEL, C1, the line ends that only some readers know, and marks that reorder what is read.
-OBEYED = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+# C0 but tab and newline, DEL, C1, the line ends that only some readers know, marks that reorder what is read, and bytes
+# of a name that are no text (surrogates): no stream can write them.
+OBEYED = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 _OBEYED = re.compile(f"[{OBEYED}]")
 _BUT_COLOURS = re.compile(f"(\x1b\\[[0-9;]*m)|[{OBEYED}]")
 

@@ -16,7 +16,18 @@ from sparkloom.cli import names, show
 from sparkloom.cli.options import Json
 from sparkloom.inputs import inventory, remembered
 from sparkloom.judge import profile_status
-from sparkloom.site import new_site, sparks
+from sparkloom.site import endpoint, new_site, sparks
+
+NEXT = """\
+nothing on them was changed; next:
+  sparkloom use {name:<20} # no -i from then on
+  sparkloom plan {profile}
+  sparkloom up --tags preflight -K   # looks at every machine, changes nothing
+  sparkloom up -K                    # serves it at {url}/v1
+  sparkloom connect openai           # the lines to paste into a program
+  sparkloom status                   # what is served, and how it is
+rm -r {folder} takes it back
+"""
 
 
 def init(
@@ -41,8 +52,9 @@ def init(
     served = names.exact(profile or _answer("--profile", "profile to serve", _suited(len(found))))
     cluster = new_site.write(folder, found, login, served)
     shown = Path(os.path.relpath(folder))
-    show.words(f"wrote {shown}: {len(cluster.nodes)} Spark(s), serving {served}\nnext:\n")
-    show.say(f"  sparkloom plan {served} -i {shown}\n  sparkloom up -i {shown} -K\n")  # to be copied: never broken
+    show.words(f"wrote {shown}: {len(cluster.nodes)} Spark(s), serving {served}\n")
+    url = endpoint.reach(cluster, folder).url
+    show.say(NEXT.format(name=name, profile=served, url=url, folder=shown))  # to be copied: never broken
 
 
 def use(

@@ -28,8 +28,11 @@ def chosen(text: str, first: bool, json: bool, planned: Planned) -> str:
             raise typer.Exit(2) from None
         if not first:
             show.out(rows, False, _listed)
-        meant = 1 if first else _asked(len(rows))
-        if not meant:
+        given = "1" if first else _asked(len(rows))
+        if given == "":  # the list stands above it
+            raise typer.Exit(2) from None
+        meant = int(given) if given and given.isdecimal() else 0
+        if not 1 <= meant <= len(rows):
             raise
         show.complain(f"{text}: {rows[meant - 1]['name']}\n")
         return str(rows[meant - 1]["name"])
@@ -62,10 +65,9 @@ def _sign(row: dict[str, Any]) -> str:
     return SIGN if row["n1"] and not row["measured"] else ""
 
 
-def _asked(count: int) -> int:
-    """The number that a person at a terminal types; nought is none of them."""
+def _asked(count: int) -> str | None:
+    """What a person at a terminal types: the number of one, or nothing for none of them."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return 0
+        return None
     show.complain(f"which one (1 to {count}, Enter for none)? ")
-    given = sys.stdin.readline().strip()
-    return int(given) if given in map(str, range(1, count + 1)) else 0
+    return sys.stdin.readline().strip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -71,7 +71,8 @@ def plan(
     from sparkloom.cli import show_plan
 
     asked = _asked(sessions, context, prefix_hit)
-    planned = partial(case.plan, inventory=inventory, sessions=asked, overrides=overrides or [], release=engine_version)
+    told = partial(case.plan, inventory=inventory, sessions=asked, overrides=overrides or [], release=engine_version)
+    planned = cache(told)  # one that is chosen from a list was planned for the list
     data = planned(choosing.chosen(profile, first, json, planned))
     show.out(data, json, lambda shown: show_plan.plan(shown, explain, verbose))
     crowded = data.get("sessions", {}).get("verdict") == "does-not-fit"

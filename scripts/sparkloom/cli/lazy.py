@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -55,11 +56,30 @@ class LazyGroup(TyperGroup):
             raise SystemExit(command.load()(rest))
         return name, loaded(command), rest
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        first = args[0] if args and not ctx.resilient_parsing else ""
+        if first.startswith("-") and first not in ("-h", "--help", "--"):
+            raise typer.BadParameter(f"{first}: options stand behind the command: `{ctx.command_path} COMMAND {first}`")
+        return super().parse_args(ctx, args)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Each command's line in full: wrapped, not cut."""
         for shelf, commands in self._shelves.items():
             with formatter.section(shelf):
                 formatter.write_dl([(command.name, command.help) for command in commands])
+
+
+class Named(TyperCommand):
+    """A command whose refusals name the value that was given: what checks it leaves that out."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            if told := getattr(error.__cause__, "errors", None):
+                said = error.message.removeprefix("Value error, ")
+                error.message = re.sub("^Input", lambda _: repr(told()[0]["input"]), said)
+            raise
 
 
 def _listed(command: Command) -> TyperCommand | LazyGroup:
@@ -72,7 +92,7 @@ def _listed(command: Command) -> TyperCommand | LazyGroup:
 
 def loaded(command: Command) -> Any:
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    app.command(command.name, help=command.help, context_settings=_context())(command.load())
+    app.command(command.name, cls=Named, help=command.help, context_settings=_context())(command.load())
     return typer.main.get_command(app)
 
 

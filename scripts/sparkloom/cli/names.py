@@ -36,7 +36,7 @@ def exact(text: str) -> str:
         return meant[0]
     if meant:
         message = f"names {len(meant)} profiles; write more of one: {_few(meant)}"
-        several = Ambiguous([Problem(text, 1, 1, message, "ambiguous")])
+        several = Ambiguous([Problem(text, 0, 0, message, "ambiguous")])
         several.names = tuple(meant)
         raise several
     if near := _near(text, known):

@@ -65,7 +65,7 @@ def _run() -> None:
     named = next((command for command in COMMANDS if words[:1] == [command.name]), None)
     if named and named.plain:
         raise SystemExit(named.load()(words[1:]))
-    if words == ["--version"]:
+    if words[:1] == ["--version"]:
         print(f"sparkloom {_version()}")
         return
     from sparkloom.cli.lazy import LazyGroup  # brings the library that the plain ones do without
@@ -87,7 +87,7 @@ def _version() -> str:
 
 
 def _ready() -> None:
-    """Standard output or error may be closed, or speak less than Unicode; neither is a reason to fail.
+    """Standard input, output or error may be closed, or speak less than Unicode; neither is a reason to fail.
 
     Nothing that is written from here on is obeyed by a terminal, but what we draw ourselves.
     """
@@ -97,6 +97,7 @@ def _ready() -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - lives as long as the process
         elif isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    sys.stdin = sys.stdin or Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115
     streams.wrap()
     gc.set_threshold(
         50_000

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 from sparkloom.base.table import window
 from sparkloom.base.visible import visible
 
+ENDLESS = r"(\S{200})\S{200,}"  # a word that nobody typed by hand: the message behind it is what counts
 ANEW = "\r\x1b[2K"  # a line that changes begins with it, on a terminal
 
 
@@ -47,10 +48,11 @@ def folded(text: str, stream: Any) -> str:
     wide = window(stream)
     if not wide or all(len(line) <= wide for line in text.splitlines()):
         return text
+    import re
     from textwrap import TextWrapper
 
     lines = []
-    for line in text.splitlines(keepends=True):
+    for line in re.sub(ENDLESS, r"\1...", text).splitlines(keepends=True):
         words = line.rstrip("\n")
         indent = " " * min(len(words) - len(words.lstrip()) + 2, wide // 4)
         hanging = TextWrapper(wide, subsequent_indent=indent, break_on_hyphens=False)

@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from getpass import getpass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sparkloom import case
-from sparkloom.base import repository
+from sparkloom.base import amount, repository
 from sparkloom.base.errors import InputError
 from sparkloom.cli import names, show
 from sparkloom.cli.options import AskBecomePass, Inventory, named_site
-from sparkloom.inputs.inventory import require_own
+from sparkloom.inputs.inventory import require_own, shipped
 from sparkloom.onnode.now.groups import healthy
-from sparkloom.site import play, status
+from sparkloom.site import expected, play, status
 from sparkloom.site import up as runs
 from sparkloom.site.ending import Outcome, changes_of
-from sparkloom.site.endpoint import curl, reach
+from sparkloom.site.endpoint import reach
 from sparkloom.site.up import Part, Progress
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-OURS = ("bare", "gb10", "kind", "vm")  # inventories of a checkout that are nobody's site
 SIGNS = {
     "waits": (" ", "dim"),
     "skipped": (" ", "dim"),
@@ -39,7 +41,10 @@ SIGNS = {
 }
 FAILED = ("x", "bold red")
 WARNING = "[WARNING]: "
-BEGIN, END = 600, 6000  # characters of an error that are shown: what was judged, and what to do; the log has all of it
+FIX, FAIL, WARN = "-> ", "FAIL  ", "warn"  # as site/checks/report.py writes findings
+BEGIN, WIDE = 600, 72  # characters of a line that are shown: of the only one, of one beside others; the log has all
+MORE = 5  # lines beside the cause
+TEARDOWN = repository.REPO / "playbooks" / "teardown.yml"
 
 
 def up(
@@ -55,32 +60,44 @@ def up(
     site = inventory or _only_site()
     cluster = case.cluster(site)
     require_own(cluster.example)
-    extra: list[str] = []
-    given = (("--limit", limit), ("--tags", tags), ("-e", profile and f"profile={names.exact(profile)}"))
-    extra += [word for option, value in given if value for word in (option, value)]
+    profile = profile and names.exact(profile)
+    given = (("--limit", limit), ("--tags", tags), ("-e", profile and f"profile={profile}"))
+    extra = [word for option, value in given if value for word in (option, value)]
     play.require_collections()
     password = getpass("sudo's password on the nodes: ") if ask_become_pass else ""
     log = repository.kept(cluster.name) / "up.log"
     terminal, begun = show.console(), time.time()
-    with _screen(terminal) as picture:
+    with _screen(terminal, _ahead(terminal, site, profile, tags)) as picture:
         ended = runs.run(site, extra, log, picture, password=password)
+    expected.keep(cluster.name, ended.measured)
     _end(terminal, ended, time.time() - begun, log, lambda: _served(site, terminal))
     raise typer.Exit(128 + ended.interrupted if ended.interrupted else 0 if ended.good else 1)
 
 
 def _only_site() -> Path:
     """The one inventory that a person has made; refused where there is none, or a choice."""
-    found = sorted(
-        path.parent for path in (repository.WORK / "inventories").glob("*/hosts.yml") if path.parent.name not in OURS
-    )
+    there = (path.parent for path in (repository.WORK / "inventories").glob("*/hosts.yml"))
+    found = sorted(folder for folder in there if not shipped(folder))
     if len(found) == 1:
         return found[0]
-    there = f"there are {', '.join(path.name for path in found)}" if found else "none is in inventories/ here"
-    return named_site(None, f"which site? {there};")
+    told = f"there are {', '.join(path.name for path in found)}" if found else "none is in inventories/ here"
+    return named_site(None, f"which site? {told};")
+
+
+def _ahead(terminal: Console, site: Path, profile: str | None, tags: str | None) -> float:
+    """What will take long is said before anything is done; seconds that the longest start may take."""
+    if tags and not {"models", "serve"} & set(tags.split(",")):
+        return 0.0
+    steps = expected.steps(site, case.cluster(site), profile)
+    if steps:
+        show.paragraph(terminal, "longer than a minute, where it is not there yet (~: a guess):")
+    for step in steps:
+        show.paragraph(terminal, f"{step.what}: {step.text}", indent=2)
+    return max((step.seconds for step in steps if "start" in step.what), default=0.0)
 
 
 @contextmanager
-def _screen(terminal: Console) -> Iterator[Callable[[Progress], None]]:
+def _screen(terminal: Console, start: float) -> Iterator[Callable[[Progress], None]]:
     """In a window one picture that is drawn anew; elsewhere a line for each part that ended."""
     if show.window(terminal) is None:
         told: set[str] = set()
@@ -89,20 +106,26 @@ def _screen(terminal: Console) -> Iterator[Callable[[Progress], None]]:
     from rich.live import Live
 
     with Live(console=terminal, auto_refresh=False) as live:
-        yield lambda progress: live.update(picture(progress), refresh=True)
+        yield lambda progress: live.update(picture(progress, start), refresh=True)
 
 
-def picture(progress: Progress) -> RenderableType:
-    """Every part with its state; the one that runs also with its task."""
+def picture(progress: Progress, start: float = 0.0) -> RenderableType:
+    """Every part with its state, once it is over those that were begun; how far the one at work is. `start`: seconds
+    that an engine's may take."""
+    from rich.console import Group
     from rich.table import Column, Table
+    from rich.text import Text
 
     rows, now = Table.grid("", Column(justify="right"), "", padding=(0, 2, 0, 0)), time.time()
-    for part in progress.parts:
+    for part in (part for part in progress.parts if part.begun or progress.code is None):
         sign, style = FAILED if part.failed else SIGNS[part.state]
         seconds = f"{part.seconds(now):.0f} s" if part.state not in ("waits", "skipped") else ""
         doing = f"\n  {plain(progress.task)}" if part.state == "runs" and progress.task else ""
         rows.add_row(sign, seconds, f"{_told(part)}{doing}", style=style)
-    return rows
+    passed, far = now - progress.since, list(progress.said.values())
+    if start and progress.does == "groups.start":
+        far = [f"{amount.bar(passed / start)}  {amount.span(passed)} of at most {amount.span(start)}", *far]
+    return Group(rows, *(Text(f"  {line}", no_wrap=True, overflow="ellipsis") for line in far))
 
 
 def plain(task: str) -> str:
@@ -128,7 +151,7 @@ def _told(part: Part) -> str:
 def _end(terminal: Console, ended: Progress, seconds: float, log: Path, served: Callable[[], None]) -> None:
     """The last line says what came of it; what serves is told above it where that line does not say it all."""
     if not ended.good:
-        show.paragraph(terminal, failure(ended, seconds, log))
+        show.paragraph(terminal, failure(ended, seconds, log, shlex.join(["sparkloom", *sys.argv[1:]])))
     elif ended.changes or not ended.serves:
         served()
         show.paragraph(terminal, f"{_short(log)} has every line")
@@ -138,31 +161,40 @@ def _end(terminal: Console, ended: Progress, seconds: float, log: Path, served: 
         show.paragraph(terminal, f"\n{Outcome(seconds, ended.changes, serves=ended.serves).line()}")
 
 
-def failure(ended: Progress, seconds: float, log: Path) -> str:
-    """Where it was interrupted, or what failed, each once."""
-    again = f"{_short(log)} has every line; the same command goes on from there"
+def failure(ended: Progress, seconds: float, log: Path, command: str = "") -> str:
+    """Where it was interrupted, or what failed: its cause, its fix, what else there is, and what goes on from there."""
+    again = f"{_short(log)} has every line; the same command goes on from there{command and f': {command}'}"
     if ended.interrupted:
         part = next((part.name for part in ended.parts if part.failed), "the start")
         return f"\ninterrupted after {seconds:.0f} s in: {part}; {again}"
-    shown = [f"{error['host']}: {error['task']}\n  {_cut(error['said'])}" for error in ended.errors[-3:]]
-    why = "\n".join(shown) or _last_words(log)
-    return f"\n{why}\n\nnot up after {seconds:.0f} s; {again}"
+    why = _why(ended.errors[-1]) if ended.errors else _last_words(log)
+    why += [f"also:  {error['host']}: {_cut(error['said'])}" for error in ended.errors[-3:-1]]
+    return "\n".join(["", *why, "", f"not up after {seconds:.0f} s; {again}"])
+
+
+def _why(error: Mapping[str, str]) -> list[str]:
+    """Roles and rules write a fix below its cause, behind `-> `; others say what they say."""
+    lines = [line.strip() for line in error["said"].splitlines() if line.strip()] or ["said nothing"]
+    pairs = [(cause.removeprefix(FAIL), fix) for cause, fix in pairwise(lines) if fix.startswith(FIX)]
+    found = [(cause, fix.removeprefix(FIX)) for cause, fix in pairs if not cause.startswith(WARN)]
+    cause, _, fix = f"{error['host']}: {lines[0]}".partition("; ")
+    (cause, fix), others = (found[0], [other for other, _ in found[1:]]) if found else ((cause, fix), lines[1:])
+    told = [f"also:  {_cut(other)}" for other in others[:MORE]]
+    rest = [f"       and {len(others) - MORE} more"] if len(others) > MORE else []
+    return [f"cause: {cause}", *([f"fix:   {fix}"] if fix else []), *told, *rest]
 
 
 def _cut(said: str) -> str:
-    """Whole lines of both ends: what is to be mended stands at the end of a report."""
-    if len(said) <= BEGIN + END:
-        return said
-    return f"{said[:BEGIN].rpartition(chr(10))[0]}\n[...]\n{said[-END:].partition(chr(10))[2]}"
+    """A line of it, for there are others."""
+    line = " ".join(said.split())
+    return line if len(line) <= WIDE else f"{line[: WIDE - 3]}..."
 
 
-def _last_words(log: Path) -> str:
+def _last_words(log: Path) -> list[str]:
     """Of an ansible-playbook that ended without a failed task: an inventory or an option that it refuses."""
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     said = [line for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)] or lines
-    return "\n".join(
-        ["ansible-playbook ended without a task that failed:", *(f"  {line[:BEGIN]}" for line in said[-3:])]
-    )
+    return ["ansible-playbook ended without a task that failed:", *(f"  {line[:BEGIN]}" for line in said[-3:])]
 
 
 def _warnings(log: Path) -> list[str]:
@@ -179,15 +211,22 @@ def _short(path: Path) -> Path:
 
 
 def _served(site: Path, terminal: Console) -> None:
-    """What is served, and the command that asks it; a run of some parts only may end before there is anything."""
+    """What is served, and what to type next; a run of some parts only may end before there is anything."""
     try:
         now = status.status(site)
         show.paragraph(terminal, status.text(now))
-        groups = now["groups"]
-        up = [one for one in groups if one["serving"]] or [one for one in groups if healthy(one)]
-        if now["serving"] or len(up) > 1:
-            model = str(up[0]["alias"] or up[0]["name"]) if up else ""
-            # the terminal breaks the line, not we: it is there to be copied
-            terminal.print(curl(*reach(case.cluster(site), site), model), soft_wrap=True)
+        if any(one["serving"] or healthy(one) for one in now["groups"]):
+            terminal.print(_next(site), soft_wrap=True)  # to be copied: the terminal breaks a line, not we
     except InputError as error:
         show.paragraph(terminal, f"what is served is not known: {error.problems[0].message}")
+
+
+def _next(site: Path) -> str:
+    url, _, key = reach(case.cluster(site), site)
+    named = f"-i {_short(site)}"
+    return (
+        f"ask it:  {url}/v1{f' with the key in {key}' if key else ''}\n"
+        f"paste:   sparkloom connect openai {named}\n"
+        f"see it:  sparkloom status {named}, or the page, {url}/\n"
+        f"stop it: {_short(Path(play.program('ansible-playbook')))} {named} {_short(TEARDOWN)} -e teardown_serving=true"
+    )

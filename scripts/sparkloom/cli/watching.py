@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparkloom.cli import show, show_fleet
 from sparkloom.cli.show import COLOURS
+from sparkloom.onnode.now.groups import resting
 from sparkloom.site import now
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ CELLS = 32  # of a bar
 FURTHER = "    "  # before what is said of a group on lines of its own
 LOOKS = {  # the colour of a group's state
     "serves": COLOURS["ok"], "starts": COLOURS["warning"], "wakes": COLOURS["warning"], "asleep": "dim",
-    "incomplete": COLOURS["error"], "failed": COLOURS["error"], "down": "dim", "gone": "dim",
+    "incomplete": COLOURS["error"], "failed": COLOURS["error"], "stopped": "dim", "down": "dim", "gone": "dim",
 }  # fmt: skip
 
 
@@ -67,12 +68,10 @@ def _at(shown: Shown) -> str:
 
 
 def _head(shown: Shown) -> str:
-    groups = shown["groups"]
-    counted = [one for one in groups if one["listed"] or one["ranks"]]
+    counted = [one for one in shown["groups"] if one["listed"] or one["ranks"]]
     up = sum(one["serving"] for one in counted)
-    words = [f"{shown['site']}: {up} of {len(counted)} group{'s' * (len(counted) != 1)} serve{'s' * (up == 1)}"]
-    if asleep := sum(one["state"] == "asleep" for one in counted):
-        words.append(f"{asleep} asleep")
+    groups = f"{len(counted)} group{'s' * (len(counted) != 1)}"
+    words = [f"{shown['site']}: {up} of {groups} serve{'s' * (up == 1)}{resting(counted)}"]
     if shown.get("tokens_per_second") is not None:
         words.append(f"{shown['tokens_per_second']:g} tok/s")
     if shown.get("running") is not None:

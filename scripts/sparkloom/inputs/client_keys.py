@@ -53,6 +53,7 @@ class Key(Strict):
     models: list[ModelName] | Literal["all"] = "all"
     requests_per_minute: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     tokens_per_minute: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
+    requests_at_once: Annotated[int, Field(ge=1, le=1_000_000)] | None = None  # at each model; half of its places
     expires: Day | None = None
     made: Day | None = None
 

@@ -53,6 +53,12 @@ def require_own(example: str) -> None:
         raise InputError.single(example, message, rule="example")
 
 
+def shipped(folder: Path) -> bool:
+    """Whether it came with Sparkloom: then `example:` says whether nothing connects there, or the test bed does."""
+    file = folder / "group_vars" / "all" / "cluster.yml"
+    return file.is_file() and "example" in document.load(file).data
+
+
 def from_vars(variables: Mapping[str, Any]) -> Cluster:
     """Cluster from `{cluster: {...}, fabric: {...}, nodes: [{name, ...}]}` as an action plugin passes it.
 
@@ -84,6 +90,9 @@ def _alone(cluster: Cluster) -> Cluster:
 
 
 def _gather(folder: Path) -> Document:
+    if folder.is_dir() and not (folder / "hosts.yml").exists():
+        message = "no hosts.yml in this folder, so it is no inventory; `sparkloom init NAME` writes one"
+        raise InputError.single(str(folder), message, rule="missing-file")
     hosts = document.load(folder / "hosts.yml")
     group_vars = folder / "group_vars" / "all"
     merged = Document(str(folder), {})

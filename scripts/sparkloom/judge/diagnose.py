@@ -6,7 +6,8 @@ Logs come with colours, timestamps and rank prefixes, several ranks mixed; all o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from sparkloom.onnode import loglines, textlog
 Known = Rule | LogCause
 MAX_CHARS = 8_000_000  # per log: the cause stands near the end, and a day of INFO lines need not be read
 MATTER = 12  # lines of an unknown failure
+ALIKE = 50
+NO_DIGITS = str.maketrans("", "", "0123456789")
 
 
 def diagnose(text: str) -> dict[str, Any]:
@@ -27,9 +30,11 @@ def diagnose(text: str) -> dict[str, Any]:
     text = text[-MAX_CHARS:]
     raw, lines = text.split("\n"), list(loglines.clean(text))
     noise = _noise(lines)
-    joined = "\n".join(lines)
-    matches = [match for rule in _known() if (match := _match(rule, joined, lines, raw))]
-    matches.sort(key=lambda it: (ORDER[it["severity"]], not it["ends"], it["line_number"], -it["count"], it["rule"]))
+    kept = list(_kept(lines))
+    text = "\n".join(lines[at] for at in kept)
+    matches = [match for rule in _known() if (match := _match(rule, text, kept, lines, raw))]
+    matches.sort(key=lambda it: (ORDER[it["severity"]], not it["ends"], it["line_number"]))  # else as `_known` has them
+    matches = list(_one_name_a_line(matches))
     for match in matches:
         match["followed_from"] = _followed(match, matches[0])
     known = any(match["severity"] == "error" and match["ends"] for match in matches)
@@ -69,6 +74,25 @@ def _noise(lines: list[str]) -> list[dict[str, Any]]:
     return found
 
 
+def _one_name_a_line(matches: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Less what a wider pattern says of a line that has its cause already."""
+    wider, taken = {cause.id for cause in log_causes.every()}, set()
+    for match in matches:
+        if match["rule"] not in wider or match["line_number"] not in taken:
+            yield match
+        taken.add(match["line_number"])
+
+
+def _kept(lines: Sequence[str]) -> Iterator[int]:
+    """The numbers of the lines that are searched: of those that differ in their digits alone the first few."""
+    seen: Counter[str] = Counter()
+    for at, line in enumerate(lines):
+        shape = line.translate(NO_DIGITS)
+        seen[shape] += 1
+        if seen[shape] <= ALIKE:
+            yield at
+
+
 def _followed(match: dict[str, Any], first: dict[str, Any]) -> str:
     """The cause from which this followed: it says so itself, or it failed later in the same log."""
     later = match["line_number"] > first["line_number"] and match["severity"] == first["severity"] == "error"
@@ -81,12 +105,12 @@ def _known() -> tuple[Known, ...]:
     return (*(rule for rule in rules.every() if rule.log_pattern), *log_causes.every())
 
 
-def _match(rule: Known, text: str, lines: list[str], raw: list[str]) -> dict[str, Any] | None:
+def _match(rule: Known, text: str, kept: list[int], lines: list[str], raw: list[str]) -> dict[str, Any] | None:
     pattern = re.compile(str(rule.log_pattern))
     first = pattern.search(text)
     if first is None:
         return None
-    number = text.count("\n", 0, first.start())
+    number = kept[text.count("\n", 0, first.start())]
     # a pattern over several lines counts once, at its first
     hits = [at for at in range(number, len(lines)) if pattern.search(lines[at])] or [number]
     return {

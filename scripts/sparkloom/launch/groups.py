@@ -45,6 +45,7 @@ class Placed:
     where: str = ""  # its line in the list; empty where the site has none
     overrides: tuple[str, ...] = ()  # by which the profile is cut over other Sparks than it says
     state: str = field(default="", compare=False)  # in a plan: new, stays, moves, changes, or what its start asks for
+    stopped: str = field(default="", compare=False)  # by whom and when: no pod of it is wanted until it is started
 
     @classmethod
     def of(cls, data: Mapping[str, Any] | None) -> Placed | None:

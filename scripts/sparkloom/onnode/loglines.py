@@ -33,13 +33,14 @@ RANK = re.compile(r"\[rank\s?(\d+)(?: epoch \d+)?\]|\bTP(\d+)\b|node[_-]rank[= ]
 # SGLang's server on its way out: a scheduler failed, and it kills its own tree; "the child" while it loads, "one child"
 # once it serves. What that scheduler said before is the cause.
 ENDS_ITSELF = re.compile(r"It usually means (?:the|one) child failed")
+FAILS = r"\b(error|fatal|fail|cannot|could not|unable|refused|denied|unsupported|invalid|no such|timed? ?out|kill|died)"
 # What makes a line tell something, and how much. The last exception is usually the cause's own message.
 TELLING = (
     (re.compile(r"^(?:[a-z_]\w*\.)*[A-Z]\w*(\.\w+)*(Error|Exception|Interrupt)\b"), 8),
     (re.compile(r"\b(Assertion|assert)\w*\b|CHECK failed|device-side"), 6),
     (re.compile(r"CUDA error|cudaError|Xid|illegal|NV_ERR|out of memory|\bOOM", re.IGNORECASE), 6),
     (re.compile(r"NCCL WARN|ibv_\w+ failed|unhandled (system|cuda) error", re.IGNORECASE), 6),
-    (re.compile(r"\b(error|fatal|failed|cannot|refused|unsupported|timed? ?out|killed|died)\b", re.IGNORECASE), 3),
+    (re.compile(FAILS, re.IGNORECASE), 3),
     (re.compile(r"^\s*File \"|^Trace(?:back)|^\s+at |DeprecationWarning|FutureWarning"), -6),
     (re.compile(r"\bINFO\b|\bDEBUG\b|it/s\]|%\|"), -2),
     # all settings in one line, of any words

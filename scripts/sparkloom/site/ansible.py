@@ -20,7 +20,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import GROUP, SERVERS
 from sparkloom.onnode import smoke
 from sparkloom.onnode.weights.names import StoreError
-from sparkloom.site import patience
+from sparkloom.site import patience, up
 from sparkloom.site.checks.report import verdict as verdict
 from sparkloom.site.groups import planning
 
@@ -137,6 +137,8 @@ class Context:
 
     def say(self, text: str, *, newline: bool = True) -> None:
         self.action._display.display(text, newline=newline)
+        if newline and text.strip():
+            up.tell("said", host=self.node, text=text.strip().splitlines()[-1])
 
     def role_file(self, name: str) -> str:
         """Of the role's `files`."""

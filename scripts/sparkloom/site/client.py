@@ -16,6 +16,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.base.repository import place
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import require_own
+from sparkloom.onnode.kube import JSON
 from sparkloom.onnode.now import seen
 from sparkloom.onnode.now.pods import ready as is_ready
 from sparkloom.render.manifests.names import ENGINES, PART_OF
@@ -65,7 +66,7 @@ class Client:
         if not Path(kubeconfig).is_file():
             raise InputError.single(
                 kubeconfig,
-                "no such kubeconfig; cluster.kubernetes.kubeconfig in cluster.yml names it",
+                "no such kubeconfig; `sparkloom up` writes it; cluster.kubernetes.kubeconfig in cluster.yml names it",
                 rule="missing-file",
             )
         try:
@@ -79,10 +80,17 @@ class Client:
 
     def api(self, path: str, query: Mapping[str, str], accept: str, seconds: float | None = None) -> Any:
         """What the cluster's API says at a path."""
+        asked = {"query_params": list(query.items()), "_request_timeout": seconds}
+        return self._answered("GET", path, {"Accept": accept}, asked)
+
+    def change(self, method: str, path: str, content: Any, kind: str = JSON) -> Any:
+        """The object as it is then."""
+        return self._answered(method, path, {"Accept": JSON, "Content-Type": kind}, {"body": content})
+
+    def _answered(self, method: str, path: str, headers: dict[str, str], asked: Mapping[str, Any]) -> Any:
         answer = self.core.api_client.call_api(
-            path, "GET", query_params=list(query.items()), header_params={"Accept": accept},
-            auth_settings=["BearerToken"], _preload_content=False, _return_http_data_only=True,
-            _request_timeout=seconds,
+            path, method, header_params=headers, auth_settings=["BearerToken"],
+            _preload_content=False, _return_http_data_only=True, **asked,
         )  # fmt: skip
         return json.loads(answer.data)
 

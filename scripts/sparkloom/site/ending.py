@@ -76,14 +76,18 @@ class Ending:
     url: str = ""
     begun: bool = False  # a part of ours that changes something was there
     failed: str = ""  # the task that failed last
+    measured: dict[str, float] = field(default_factory=dict)  # as `site.expected` keeps it
     asleep: list[str] = field(default_factory=list)  # on demand: proved or not, the next request wakes them
+    stopped: list[str] = field(default_factory=list)  # ... and by whom
 
     def take(self, done: str, result: Mapping[str, Any]) -> None:
         """A task's good result."""
+        self.measured |= result.get("measured", {})
         if done.startswith("groups.") and "run" in result:
             run = result["run"]
             self.proved = {name: _about(**told) for name, told in run["proved"].items()}
             self.asleep = [str(name) for name in run["asleep"]]
+            self.stopped = [f"{one['name']} (by {one['stopped']})" for one in run["groups"] if one["stopped"]]
         elif done == "gateway.prove":
             self.url = str(result["url"])
 
@@ -92,6 +96,7 @@ class Ending:
         at = f" at {self.url}" if self.url else ""
         up = {name: about for name, about in self.proved.items() if name not in self.asleep}
         rest = [f"asleep, wakes with a request: {', '.join(self.asleep)}"] if self.asleep else []
+        rest += [f"stays stopped: {', '.join(self.stopped)}"] if self.stopped else []
         if len(up) > 1:
             told = ", ".join(f"{name}{about}" for name, about in up.items())
             return "; ".join([f"{len(up)} groups serve{at}: {told}", *rest])

@@ -71,15 +71,6 @@ def models(reach: Reach) -> tuple[list[dict[str, Any]], str]:
         return [], getattr(error, "verify_message", "") or getattr(error, "strerror", "") or str(error)
 
 
-def curl(url: str, ca: str | Path | None, key_file: str | Path | None, model: str = "") -> str:
-    """A command that asks for a short answer, streamed; where several models serve, of the one of that name."""
-    trust = f"--cacert {ca} " if ca else ""
-    key = f'-H "Authorization: Bearer $(cat {key_file})" ' if key_file else ""
-    named = f'"model": {json.dumps(model)}, ' if model else ""
-    body = f'{{{named}"messages": [{{"role": "user", "content": "Hello"}}], "stream": true, "max_tokens": 64}}'
-    return f"curl -N {trust}{url}{CHAT} {key}-H 'Content-Type: application/json' -d '{body}'"
-
-
 def _gateway_variables(inventory: str | Path | None) -> dict[str, Any]:
     """The gateway's variables as an inventory's group_vars/all has them, where they are no templates."""
     if inventory is None:

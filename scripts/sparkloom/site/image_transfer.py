@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sparkloom.base.amount import span
 from sparkloom.launch.downloads import amount
 from sparkloom.onnode.weights.names import StoreError
 from sparkloom.render.k3s import paths
@@ -35,7 +36,7 @@ class Transfer:
         self._send(archive, file, have)
         self._import(str(archive["file"]), asked)
         self.remote.ask("settle", {**asked, "images": archive["images"]})
-        moved, passed = amount(archive["size"] - have), follow.span(self.now() - begun)
+        moved, passed = amount(archive["size"] - have), span(self.now() - begun)
         named = ", ".join(str(image["image"]).partition("@")[0] for image in archive["images"])
         return f"{self.remote.node}: {named} from {Path(archive['file']).name}, {moved} in {passed}"
 
@@ -45,7 +46,7 @@ class Transfer:
         self._import(file, asked)
         self.remote.ask("settle", {**asked, "images": images})
         named = ", ".join(image["image"] for image in images)
-        return f"{self.remote.node}: {named} imported in {follow.span(self.now() - begun)}"
+        return f"{self.remote.node}: {named} imported in {span(self.now() - begun)}"
 
     def _send(self, archive: Archive, file: str, have: int) -> None:
         begun = shown = self.now()

@@ -38,7 +38,7 @@ def judge(found: Sequence[Spark]) -> None:
     if len(ports) > 1:
         problems.append((", ".join(sorted(ports)), "default routes lie on different ports; expected the same on all"))
     if problems:
-        raise InputError(Problem(where, 1, 1, text, "spark") for where, text in problems)
+        raise InputError(Problem(where, 0, 0, text, "spark") for where, text in problems)
 
 
 def write(folder: Path, found: Sequence[Spark], user: str, profile: str) -> Cluster:

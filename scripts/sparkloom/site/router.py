@@ -30,6 +30,7 @@ from sparkloom.render.manifests.names import CONFIG_HASH
 from sparkloom.render.router import Group, Terms, envoy, own_key_file, people
 from sparkloom.site.client import Client
 
+EVERY_PLACE = 1_000_000  # of a model: nobody is shut out by his own key
 OWNER = "owner"  # the name under which the site's own key is counted
 ROUTES = "routes.yaml"
 NO_KEY_YET = "there-is-no-key-of-this-engine-yet"
@@ -120,7 +121,11 @@ def known_keys(file: Path) -> list[Key]:
 
 def owner(key: str) -> Key:
     """The site's own key, of all models: a list of people takes it from nobody who has it."""
-    return Key(name=OWNER, hash=client_keys.hashed(key))
+    return _own(client_keys.hashed(key))
+
+
+def _own(hashed: str) -> Key:
+    return Key(name=OWNER, hash=hashed, requests_at_once=EVERY_PLACE)
 
 
 def files(found: Iterable[Group], own: Mapping[str, str], known: Sequence[Key], terms: Terms) -> dict[str, str]:
@@ -149,7 +154,7 @@ def rekeyed(routes: str, known: Sequence[Key]) -> str:
     content = document.own(routes)
     tables = _tables(content)
     table = tables[envoy.LUA]
-    own = [Key(name=OWNER, hash=f"sha256:{digest}") for digest, who in table["keys"].items() if who["name"] == OWNER]
+    own = [_own(f"sha256:{digest}") for digest, who in table["keys"].items() if who["name"] == OWNER]
     changed = people.rekeyed(table, [*known, *own])
     for one in tables.values():
         one.update(changed)

@@ -9,7 +9,7 @@ from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.case import Inventory
 from sparkloom.onnode.now import picture
-from sparkloom.onnode.now.groups import WORDS, Observed, healthy
+from sparkloom.onnode.now.groups import WORDS, Observed, healthy, resting
 from sparkloom.site import lease, now
 from sparkloom.site.now import Site
 
@@ -22,6 +22,7 @@ STATES = WORDS | {
     "starts": "does not serve yet",
     "failed": "has failed, and does not mend itself",
     "asleep": "is asleep, wakes with the next request",
+    "stopped": "is stopped",
     "down": "is not running; playbooks/serve.yml starts it",
     "gone": "has no pods any more, but what was applied is left; playbooks/serve.yml takes it away",
 }
@@ -160,7 +161,7 @@ def _head(shown: Shown) -> str:
         there = f"{profile} is there" if profile else "nothing is served"
         cure = f"playbooks/switch.yml -e profile={shown['asked']} changes to it"
         return f"{site}: {shown['asked']} does not serve, {there}; {cure}"
-    if not shown["ranks"] and not name:
+    if not shown["ranks"] and not name and not profile:
         return f"{site}: nothing is served; playbooks/serve.yml serves the inventory's profile"
     (one,) = shown["groups"]
     called = f"{name} ({profile})" if name and profile and name != profile else profile or name or one["name"]
@@ -190,11 +191,11 @@ def _heading(shown: Shown, listed: Sequence[Shown], strange: Sequence[Shown]) ->
         return f"{site}: no group has the profile {shown['asked']}; these run: {shown['profile'] or 'none'}"
     if not wanted:
         return f"{site}: nothing is served, and the inventory's list is empty"
-    up, asleep = sum(one["serving"] for one in wanted), sum(one["state"] == "asleep" for one in wanted)
+    up = sum(one["serving"] for one in wanted)
     groups = f"{len(wanted)} group{'s' * (len(wanted) != 1)}"
     if up == len(wanted):
         return f"{site}: {'all ' if up > 1 else ''}{groups} serve{'s' * (up == 1)}"
-    return f"{site}: {up} of {groups} serve{'s' * (up == 1)}{f', {asleep} asleep' if asleep else ''}"
+    return f"{site}: {up} of {groups} serve{'s' * (up == 1)}{resting(wanted)}"
 
 
 def _lines(one: Shown) -> list[str]:
@@ -212,10 +213,12 @@ def _lines(one: Shown) -> list[str]:
 def _state(one: Shown) -> list[str]:
     """Its state and since when, which configuration it carries, and whether that is the one to have."""
     words = f"{STATES[one['state']]} since {one['since']}" if one["since"] else STATES[one["state"]]
+    if one["state"] == "stopped":
+        words = f"is {one['word']}; `sparkloom start {one['name']}` brings it back"
     stale = [STALE] if one["current"] is False else []
     if one["state"] in LEFT:
         return [words]
-    if one["state"] == "asleep":
+    if one["state"] in ("asleep", "stopped"):
         return [words, *stale]
     unproved = [] if one["proved"] else ["this start was not proved"]
     return [f"{words}, config {one['config_hash'] or 'not the same on all ranks'}", *unproved, *stale]

@@ -24,6 +24,7 @@ from sparkloom.base.repository import REPO, WORK
 from sparkloom.site import play
 
 EVERY = 0.25  # seconds between two looks
+EVENTS = "SPARKLOOM_PROGRESS"  # names the file in which a run tells how far it is
 ARGUMENTS = "Validating arguments against arg spec"  # Ansible's own task at the begin of each role
 PATIENCE = 20  # seconds for Ansible's own end
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -59,10 +60,13 @@ class Part:
 class Progress:
     parts: list[Part]
     task: str = ""
+    does: str = ""  # the function of ours that the task asks for
+    since: float = 0.0  # when the task began
+    said: dict[str, str] = field(default_factory=dict)  # by host, what the task said last while it works
     errors: list[dict[str, str]] = field(default_factory=list)  # the first of each host and text
-    lost: list[str] = field(default_factory=list)  # hosts that ended in failure
     changes: Counter[str] = field(default_factory=Counter)  # by host
     serves: str = ""  # what this run has proved
+    measured: dict[str, float] = field(default_factory=dict)  # as `site.expected` keeps it
     code: int | None = None  # of ansible-playbook
     interrupted: int = 0  # the signal that ended it
 
@@ -75,9 +79,11 @@ class Progress:
         if kind == "play":
             self._play(event["tags"], at)
         elif kind == "task":
-            self.task = event["name"]
+            self.task, self.does, self.since, self.said = event["name"], event.get("does", ""), at, {}
             for part in self._running():
                 part.worked |= ARGUMENTS not in self.task
+        elif kind == "said":
+            self.said[event["host"]] = event["text"]
         elif kind == "changed":
             self.changes[event["host"]] += 1
             for part in self._running():
@@ -85,8 +91,9 @@ class Progress:
         elif kind == "failed":
             self._failed({key: str(event[key]) for key in ("host", "task", "said")})
         elif kind == "end":
-            self.lost, self.serves = list(event["failed"]), str(event.get("serves") or "")
-            self.close(at, failed=bool(self.lost))
+            self.serves = str(event.get("serves") or "")
+            self.measured = event.get("measured") or {}
+            self.close(at, failed=bool(event["failed"]))
 
     def _failed(self, error: dict[str, str]) -> None:
         """Each once: a role that handles a failure says its words again, with what it did about it."""
@@ -105,8 +112,17 @@ class Progress:
         return (part for part in self.parts if part.begun is not None and part.ended is None)
 
     def close(self, at: float, *, failed: bool = False) -> None:
+        self.said, self.does = {}, ""
         for part in self._running():
             part.ended, part.failed = at, failed
+
+
+def tell(kind: str, **what: Any) -> None:
+    """An event for who started this run and reads: a line, written at once, also by a task's own process."""
+    if target := os.environ.get(EVENTS):
+        line = json.dumps({"kind": kind, "at": time.time(), **what}, default=str) + "\n"
+        with suppress(OSError), Path(target).open("ab", buffering=0) as stream:
+            stream.write(line.encode())
 
 
 def parts(playbook: Path) -> list[Part]:
@@ -132,7 +148,7 @@ def run(
     with tempfile.TemporaryDirectory() as folder, log.open("w", encoding="utf-8") as output:
         told = Path(folder) / "progress"
         told.touch()
-        command, env = play.command(playbook, inventory, words), play.environment(SPARKLOOM_PROGRESS=str(told))
+        command, env = play.command(playbook, inventory, words), play.environment(**{EVENTS: str(told)})
         with (
             told.open(encoding="utf-8") as events,
             _ended_by(progress),

@@ -12,13 +12,14 @@ from typing import Any
 from sparkloom import case
 from sparkloom.onnode.kube import Unreached
 from sparkloom.onnode.now.gather import NAMES_ONLY, Gatherer
-from sparkloom.onnode.now.labels import PROFILE, ROUTER
+from sparkloom.onnode.now.labels import PROFILE, ROUTER, STOPPED
 from sparkloom.render.manifests import names
 from tests import inventories
 from tests.inventories import OSS, THREE
 from tests.places import REPO
 
 AT = 1_795_579_200.0  # 2026-11-25 04:00 UTC
+BY = "anna@laptop, 2026-11-25 03:50 UTC"
 SINCE = "2026-11-25T01:30:00Z"
 PAGES = {  # as each engine spells its counters
     "glm": """vllm:num_requests_running 3.0
@@ -183,6 +184,13 @@ def one_sleeps(site: Recorded, at: float = AT) -> None:
         site.told[name] |= {"phase": phase, "text": text, "serving": False}
         begun = datetime.fromtimestamp(at - 95, timezone.utc).isoformat()  # noqa: UP017 - 3.10
         site.pod(name)["status"]["startTime"] = begun
+
+
+def one_is_stopped(site: Recorded) -> None:
+    site.demand("chat", 15, 0)
+    for one in site.sets:
+        if one["spec"]["replicas"] == 0:
+            one["metadata"]["annotations"] = {STOPPED: BY}
 
 
 def two_fail(site: Recorded) -> None:

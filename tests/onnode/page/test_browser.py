@@ -99,6 +99,21 @@ def test_who_sleeps_and_who_wakes_are_no_errors(
         page.shot(Path(folder) / f"asleep-{size}-{scheme}.png")
 
 
+def test_who_was_stopped_is_no_error_and_says_by_whom(chromium: Browser, site: Recorded, web: Front) -> None:
+    recorded.one_is_stopped(site)
+    site.route(0)
+    page = chromium.page("phone", "light")
+    enter(page, web.url)
+    shown(page)
+    assert page.text("headline") == "2 of 3 models serve, 1 stopped"
+    assert f"stopped by {recorded.BY}" in page.text("groups")
+    assert page.js("document.querySelectorAll('.cause:not(.mild):not(.calm)').length") == 0
+    assert page.js("document.documentElement.scrollWidth") == SIZES["phone"][0]
+    assert page.js(CONTRAST) == [] and page.errors == []
+    if folder := os.environ.get(SHOTS):
+        page.shot(Path(folder) / "stopped-phone-light.png")
+
+
 def test_a_chat_says_how_far_a_waking_is(chromium: Browser, web: Front) -> None:
     web.waking = [": ping", ": qwen starts, 35 s of about 490 s"]
     page = chromium.page("desktop", "light")

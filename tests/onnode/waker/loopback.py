@@ -201,6 +201,7 @@ class Cluster:
     def __init__(self, models: Sequence[Model], routers: list[Router]) -> None:
         self.models, self.routers = {model.name: model for model in models}, routers
         self.replicas = {name: 0 for model in models for name in model.sets}
+        self.notes: dict[str, str] = {}  # of every StatefulSet
         self.pods: set[str] = set()
         self.lease: dict[str, Any] = {"metadata": {"name": "waker", "resourceVersion": "1"}}
         self.changes: list[tuple[str, int]] = []
@@ -238,8 +239,8 @@ class Cluster:
 
     def listed(self, kind: str) -> dict[str, Any]:
         if kind == "statefulsets":
-            return {"items": [{"metadata": {"name": name}, "spec": {"replicas": count}} for name, count in
-                              self.replicas.items()]}  # fmt: skip
+            return {"items": [{"metadata": {"name": name, "annotations": self.notes}, "spec": {"replicas": count}}
+                              for name, count in self.replicas.items()]}  # fmt: skip
         ranks = [
             {"metadata": {"name": f"{name}-0", "uid": f"{name}-0", "labels": {**ENGINES, PROFILE: model.name}},
              "status": {"phase": "Running", "podIP": model.address}}

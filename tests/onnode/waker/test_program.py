@@ -31,6 +31,17 @@ def test_a_stream_is_held_until_its_group_is_awake(tmp_path: Path) -> None:
         assert not model.asked, "its router asks it"
 
 
+def test_a_stopped_group_is_started_for_nobody(tmp_path: Path) -> None:
+    with site(tmp_path, "chat") as made:
+        made.cluster.notes = {"sparkloom/stopped": "anna@laptop, 2026-11-26 11:20 UTC"}
+        waker = made.waker()
+        for stream in (True, False):
+            told = waker.whole("chat", stream=stream)
+            assert (told.status, told.code, told.again, told.awake) == (503, "model_stopped", "60", False)
+            assert "is stopped by anna@laptop, 2026-11-26 11:20 UTC" in told.words
+        assert waker.state("chat") == "stopped" and not made.cluster.changes
+
+
 def test_awake_is_said_when_the_router_knows_it_too(tmp_path: Path) -> None:
     with site(tmp_path, "chat", load=0.1) as made:
         made.routers[0].away = {"chat"}

@@ -36,6 +36,7 @@ class There:
     down: str = ""
     asked: int = 0  # requests that the router leads to it directly
     around: bool = False  # somebody's connection that no router knows of
+    stopped: str = ""
     total: int = 0
     last: float = float("-inf")  # when a request last was there
 
@@ -69,7 +70,8 @@ class Site:
             more = one.asked or one.total > self.counted.get(name, 0)
             self.counted[name] = one.total
             use: Use = "used" if more else "perhaps" if one.around else "idle"
-            self.groups.looked(name, Seen(one.up, one.pods, one.ready, one.down, self.world.now), use)
+            seen = Seen(one.up, one.pods, one.ready, one.down, self.world.now, stopped=one.stopped)
+            self.groups.looked(name, seen, use)
 
     def round(self) -> None:
         if self.world.blind:
@@ -276,6 +278,22 @@ def test_two_who_ask_begin_one_start_and_share_it(site: Site) -> None:
     awake(site, "alone")
     assert site.groups.verdict("alone") is True
     assert site.groups.states["alone"].counts == {"ready": 1, "failed": 0, "slept": 0}
+
+
+def test_a_stopped_group_is_woken_by_nobody_and_says_who_stopped_it(site: Site) -> None:
+    site.round()
+    assert site.groups.ask("day") is None, "one waits when it is stopped"
+    site.world.there["day"].stopped = "anna@laptop, 2026-11-26 11:20 UTC"
+    site.round()
+    for told in (site.groups.verdict("day"), site.groups.ask("day")):
+        assert isinstance(told, Refusal) and (told.status, told.code) == (503, "model_stopped")
+        assert "day is stopped by anna@laptop, 2026-11-26 11:20 UTC" in told.words
+    site.world.now += PLACE + LIMIT
+    site.round()
+    assert site.world.there["day"].up == 0 and site.groups.states["day"].phase == "stopped"
+    assert site.groups.ask("night") is None, "its mate has the place"
+    site.round()
+    assert site.world.there["night"].up == 2
 
 
 def test_a_mate_in_use_is_never_ended(site: Site) -> None:

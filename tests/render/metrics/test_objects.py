@@ -94,6 +94,15 @@ def test_ranks_are_open_to_the_one_that_scrapes_and_to_nobody_else() -> None:
     assert way["from"] == [{"podSelector": {"matchLabels": labels.PROMETHEUS}}], "of our own namespace"
 
 
+@pytest.mark.parametrize(("job", "port"), [("sparkloom-router", 9090), ("sparkloom-waker", 8091)])
+def test_figures_of_people_are_open_to_no_pod_that_only_calls_itself_prometheus(job: str, port: int) -> None:
+    """Red before: the router's and the waker's own policies let in any pod of any namespace with that label."""
+    (way,) = of_kind("annotations", "NetworkPolicy")[f"{job}-heard"]["spec"]["ingress"]
+    (peer,) = way["from"]
+    assert peer["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "watch"}
+    assert [one["port"] for one in way["ports"]] == [port]
+
+
 def test_ours_reads_pods_of_our_namespace_and_nothing_of_the_cluster() -> None:
     made = prometheus.objects(CLUSTER, "p:1", 4)
     assert not [item for item in made if item["kind"].startswith("Cluster")]

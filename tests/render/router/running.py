@@ -25,7 +25,7 @@ ALICE, BOB, CAROL, DAVE, OLD = (
     f"sk-{name}-of-this-test-0123456789" for name in ("alice", "bob", "carol", "dave", "old")
 )
 PEOPLE = (
-    Key(name="alice", hash=hashed(ALICE)),
+    Key(name="alice", hash=hashed(ALICE), requests_at_once=1000),
     Key(name="bob", hash=hashed(BOB), models=["alpha"]),
     Key(name="carol", hash=hashed(CAROL), requests_per_minute=3),
     Key(name="dave", hash=hashed(DAVE), tokens_per_minute=30),

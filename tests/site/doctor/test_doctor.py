@@ -10,7 +10,7 @@ import pytest
 
 from sparkloom import case
 from sparkloom.base.finding import Finding
-from sparkloom.onnode.now.groups import WORDS, state
+from sparkloom.onnode.now.groups import WORDS, Observed, state
 from sparkloom.render.manifests import names
 from sparkloom.site import doctor
 from sparkloom.site.checks import kubernetes, report, serving
@@ -176,7 +176,7 @@ def rank(**more: Any) -> dict[str, Any]:
 
 def group(*there: dict[str, Any]) -> dict[str, Any]:
     """As a picture has it."""
-    now = state(there, listed=True)
+    now = state(Observed("x", "x", {}, True, {}, {}, "", ()), there)
     return {"state": now, "word": WORDS[now], "cause": "", "ranks": there}
 
 

@@ -53,7 +53,7 @@ class Cluster_:
         pod = SimpleNamespace(volumes=volumes, node_selector=template["spec"]["nodeSelector"])
         replicas = 0 if labels[PROFILE] in self.asleep else 1
         made = SimpleNamespace(template=SimpleNamespace(spec=pod), replicas=replicas)
-        return SimpleNamespace(metadata=SimpleNamespace(labels=labels), spec=made)
+        return SimpleNamespace(metadata=SimpleNamespace(labels=labels, annotations={}), spec=made)
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, cluster: Cluster, *applied: dict[str, Any], **state: Any) -> Any:

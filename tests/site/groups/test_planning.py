@@ -22,6 +22,9 @@ QWEN = "radixark--qwen3.8-27b-nvfp4"
 SPARKS = tuple(f"spark{number}" for number in range(1, 5))
 
 
+BY = "anna@laptop, 2026-11-26 11:20 UTC"
+
+
 def made(site: Path, runs: dict[str, Running], **more: Any) -> planning.Rollout:
     return planning.of_list(case.fleet(site, runs=runs), runs, more, "refuse")
 
@@ -173,10 +176,26 @@ def test_one_profile_is_one_group_and_all_else_is_in_its_way() -> None:
     assert found.as_dict()["groups"] == [
         {
             "name": GLM, "label": GLM, "profile": GLM, "nodes": ["spark1", "spark2"], "state": "new", "alone": True,
-            "seat": {}, "served": "served", "on_demand": False,
+            "seat": {}, "served": "served", "on_demand": False, "stopped": "",
         }
     ]  # fmt: skip
     assert planning.alone(GLM, cluster, {GLM: ("spark1",)}).waves == [Wave((), (GLM,), ())], "it is there"
+
+
+def test_one_profile_that_was_stopped_stays_stopped() -> None:
+    found = planning.alone(GLM, inventory.load(), {GLM: ("spark1",)}, {GLM: BY})
+    assert found.said == f"{GLM} on spark1, spark2 stays stopped (by {BY}) until `sparkloom start {GLM}`"
+    assert found.as_dict()["groups"][0]["stopped"] == BY
+
+
+@pytest.mark.parametrize("now", [{}, {"config_hash": "of-before"}, {"nodes": ("spark4",)}])
+def test_a_stopped_group_of_a_list_stays_stopped_whatever_has_changed(now: dict[str, Any], tmp_path: Path) -> None:
+    site = inventories.serving(tmp_path, f"serve:\n  - {OSS}\n  - {{profile: {QWEN}, name: chat}}\n")
+    runs = {one.name: ran(one, site) for one in made(site, {}).members}
+    runs["chat"] = replace(runs["chat"], awake=False, stopped=BY, **now)
+    found = made(site, runs)
+    assert [one.stopped for one in found.members] == ["", BY]
+    assert f"stays stopped (by {BY}) until `sparkloom start chat`" in found.said
 
 
 def test_a_seat_renders_what_the_plan_renders(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ import pytest
 from sparkloom import case
 from sparkloom.launch import fleet_record
 from sparkloom.launch.groups import Running
+from sparkloom.onnode import stopping
+from sparkloom.onnode.now.labels import CONFIG_HASH, STOPPED
 from sparkloom.site import client
 from sparkloom.site.groups import planning, proof, reconcile
 from sparkloom.site.groups.group import RenderedGroup
@@ -24,6 +26,7 @@ from sparkloom.site.groups.reconcile import Reconciler, Run
 from tests import inventories, kube_api
 from tests.inventories import OSS, QWEN
 
+BY = "anna@laptop, 2026-11-26 11:20 UTC"
 TURNS = f"""\
 serve:
   - {{profile: {OSS}, name: big, idle_minutes: 10, turns: t}}
@@ -108,7 +111,7 @@ class Site:
         if group.name == self.fails:
             raise proof.NotProved("it does not start")
         self.proved.append(group.name)
-        return {"ranks": 1, "transport": ""}
+        return {"ranks": 1, "transport": "", "seconds": 90.0}
 
 
 @pytest.fixture
@@ -146,6 +149,27 @@ def test_a_second_run_changes_nothing_and_wakes_nobody(site: Site) -> None:
     run = site.run(site.runs(big="asleep", chat="awake"))
     assert site.proved == ["chat"] and not run.held and site.cluster.asleep() == {"big": True, "chat": False}
     assert workloads(site) == []
+
+
+@pytest.mark.parametrize("big", ["asleep", "old"])
+def test_a_stopped_group_is_set_up_as_it_should_be_and_stays_stopped(site: Site, big: str) -> None:
+    """Also over another configuration: on the old code it started."""
+    runs = site.runs(big=big, chat="awake")
+    stopping.scale(client.of(case.cluster(site.inventory)), "sparkloom", "big-rank0", 0, {STOPPED: BY})
+    run = site.run({**runs, "big": replace(runs["big"], stopped=BY)})
+    assert site.proved == ["chat"] and run.asleep == [] and site.cluster.asleep() == {"big": True, "chat": False}
+    notes = site.cluster.objects["StatefulSet", "big-rank0"]["metadata"]["annotations"]
+    assert notes[STOPPED] == BY and notes[CONFIG_HASH] == run.groups[0]["config_hash"]
+    assert [one["stopped"] for one in run.groups] == [BY, ""]
+
+
+def test_a_stopped_group_that_moves_is_made_anew_and_stays_stopped(site: Site) -> None:
+    runs = site.runs(big="asleep", chat="awake")
+    moved = replace(runs["big"], stopped=BY, nodes=("spark4",), turns="")
+    run = site.run({**runs, "big": moved})
+    assert run.groups[0]["stopped"] == BY and "big" not in site.proved
+    notes = site.cluster.objects["StatefulSet", "big-rank0"]["metadata"]["annotations"]
+    assert notes[STOPPED] == BY and site.cluster.asleep()["big"]
 
 
 def test_another_key_starts_who_is_awake_anew_and_wakes_nobody(site: Site) -> None:

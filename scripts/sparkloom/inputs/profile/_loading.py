@@ -91,10 +91,13 @@ def find(name_or_path: str | Path, folder: Path = PROFILES) -> Path:
         raise InputError.single(
             "PROFILE", "the profile's name is empty; `sparkloom profiles` lists them", rule="missing-file"
         )
+    if "://" in text:
+        message = "is an address; a recipe's text from there becomes a profile by `sparkloom import FILE`"
+        raise InputError.single(text, message, rule="missing-file")
     if path := document.find(text, folder, OWN):
         return path
-    message = f"no such profile in {_shown(folder)}{did_you_mean(text, names(folder))}"
-    raise InputError.single(text, message, rule="missing-file")
+    hint = did_you_mean(text, names(folder)) or "; `sparkloom profiles` lists them, a file's name ends in .yml"
+    raise InputError.single(text, f"no such profile in {_shown(folder)}{hint}", rule="missing-file")
 
 
 def _shown(path: Path) -> str:

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from sparkloom.base.errors import InputError
+from sparkloom.base.errors import InputError, Problem
 from sparkloom.base.table import window
 from sparkloom.inputs import remembered
 from sparkloom.measure.bench import origin, result, settings, target
@@ -60,9 +60,10 @@ def _where(asked: Namespace, endpoint: Any) -> target.Target:
     url, ca, key_file = asked.url, asked.ca, asked.api_key_file
     key = os.environ.get("SPARKLOOM_API_KEY")
     if not url:
-        if not isinstance(endpoint, dict):
-            said = f"its endpoint is {endpoint}" if endpoint else "expected -i INVENTORY, or --url of a server"
-            raise InputError.single("--inventory", said, rule="no-endpoint")
+        if not endpoint:
+            raise InputError.single("--inventory", "expected -i INVENTORY, or --url of a server", rule="no-endpoint")
+        if "url" not in endpoint:
+            raise InputError([Problem(**endpoint)])
         url, ca = endpoint["url"], ca or _path(endpoint["ca"])
         key_file = key_file or (None if key else _path(endpoint["key_file"]))
     return target.parse(url, ca=ca, key=target.read_key(key_file, key))

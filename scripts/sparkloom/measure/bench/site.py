@@ -58,12 +58,12 @@ def collect(
     return found
 
 
-def _endpoint(cluster: Cluster, inventory: str) -> dict[str, str | None] | str:
-    """Where the site serves, for a run that was given no address."""
+def _endpoint(cluster: Cluster, inventory: str) -> dict[str, Any]:
+    """Where the site serves, for a run that was given no address; or the problem that hides it."""
     try:
         known = reach(cluster, inventory)
     except InputError as error:
-        return unknown(str(error.problems[0]))
+        return error.problems[0]._asdict()
     return {name: None if value is None else str(value) for name, value in known._asdict().items()}
 
 

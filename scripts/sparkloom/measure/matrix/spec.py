@@ -222,12 +222,12 @@ def read_results(folder: Path) -> dict[str, CellResult]:
         try:
             result = CellResult.model_validate_json(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            problems.append(Problem(str(path), 1, 1, f"cannot be read: {error}", "unreadable"))
+            problems.append(Problem(str(path), 0, 0, f"cannot be read: {error}", "unreadable"))
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "the file"
             problems.append(
-                Problem(str(path), 1, 1, f"{where}: {first['msg']}; expected a cell's result", "bad-result")
+                Problem(str(path), 0, 0, f"{where}: {first['msg']}; expected a cell's result", "bad-result")
             )
         else:
             results[result.id] = result

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sparkloom.onnode.now import pods
-from sparkloom.onnode.now.labels import ONLY_KEY, ONLY_SERVED, PROFILE, RANK
+from sparkloom.onnode.now.labels import ONLY_KEY, ONLY_SERVED, PROFILE, RANK, STOPPED
 
 Facts = Mapping[str, Any]  # what the controller knows of the site: site/facts.py makes it
 Shown = dict[str, Any]
@@ -60,6 +60,7 @@ class Observed:
     kept_in: str
     pods: Sequence[Any]
     wanted: int | None = None  # how many pods it is to have, where that is known
+    stopped: str = ""  # by whom and when, of one that is to have none until it is started
 
     @property
     def on_demand(self) -> bool:
@@ -68,13 +69,13 @@ class Observed:
     @property
     def asleep(self) -> bool:
         """No rank of it is wanted now: the next request wakes it."""
-        return self.on_demand and self.wanted == 0
+        return self.on_demand and self.wanted == 0 and not self.stopped
 
     @property
     def profile(self) -> str:
         """The one that runs, which may be another than the list's: after a switch, or in a matrix."""
         applied, listed = self.record.get("profile"), self.plan.get("profile")
-        return str((applied or listed if self.pods or self.asleep else listed or applied) or self.name)
+        return str((applied or listed if self.pods or self.asleep or self.stopped else listed or applied) or self.name)
 
     @property
     def names(self) -> list[str]:
@@ -103,19 +104,20 @@ def observe(facts: Facts, look: Look) -> list[Observed]:
     names = list(dict.fromkeys([*told, *sorted(records)]))
     labels = {name: told[name]["label"] for name in told} | {name: one.map for name, one in records.items()}
     spelt = {word: name for name in names for word in (labels[name], name)}
-    there, wanted = dict[str, list[Any]](), dict[str, int]()
+    there, sets = dict[str, list[Any]](), dict[str, list[Any]]()
     for pod in look.pods:
         there.setdefault(spelt.get(_label(pod), _label(pod)), []).append(pod)
     for one in look.sets:
-        name = spelt.get(_label(one), _label(one))
-        wanted[name] = wanted.get(name, 0) + replicas(one)
+        sets.setdefault(spelt.get(_label(one), _label(one)), []).append(one)
     found = []
     for name in [*names, *sorted(set(there) - set(names))]:
         record, mine = records[name].record if name in records else {}, there.get(name, [])
         label = labels.get(name, name)
         about = (name, record.get("profile") or told.get(name, {}).get("profile"))
         proved = _proved(about, label, mine, served)
-        found.append(Observed(name, label, told.get(name, {}), name in told, record, *proved, mine, wanted.get(name)))
+        plan, its = told.get(name, {}), sets.get(name, ())
+        wanted = sum(map(replicas, its)) if its else None
+        found.append(Observed(name, label, plan, name in told, record, *proved, mine, wanted, stopped(its)))
     return found if facts.get("listed", True) else list(_of_one_profile(found))
 
 
@@ -124,13 +126,19 @@ def replicas(one: Any) -> int:
     return 1 if one.spec.replicas is None else int(one.spec.replicas)
 
 
+def stopped(sets: Sequence[Any]) -> str:
+    """By whom and when a group was stopped, as its StatefulSets say; empty while one of them is to have a pod."""
+    notes = ((one.metadata.annotations or {}).get(STOPPED) for one in sets)
+    return "" if any(map(replicas, sets)) else next((str(note) for note in notes if note), "")
+
+
 def _of_one_profile(found: Sequence[Observed]) -> Iterator[Observed]:
     """Of a site without a list: what runs there, else what was proved to serve, else the inventory's profile."""
     runs = [one for one in found if one.pods]
     if len(runs) > 1:
         yield from (replace(one, listed=False) for one in found if one.pods or one.record)
     elif only := next(iter([*runs, *(one for one in found if one.served), *(one for one in found if one.plan)]), None):
-        yield replace(only, listed=True, wanted=len(only.record.get("ranks", ())))
+        yield replace(only, listed=True, wanted=0 if only.stopped else len(only.record.get("ranks", ())))
 
 
 def _of(record: Mapping[str, Any]) -> str:
@@ -163,19 +171,19 @@ def _engine_key(mine: Sequence[Any]) -> str:
     return next((str(v.secret.secret_name) for v in volumes if v.name == "key" and v.secret), "")
 
 
-def state(ranks: Sequence[Shown], *, listed: bool, on_demand: bool = False, wanted: int | None = None) -> str:
+def state(one: Observed, ranks: Sequence[Shown]) -> str:
     """The state of a group, for all that tell one: serves, starts, failed (it does not mend itself), incomplete (lacks
-    a rank), down, gone (no pods, and not in the site's list); of a group on demand also asleep and wakes.
+    a rank), stopped (by a person), down, gone (no pods, and not listed); of one on demand also asleep and wakes.
 
-    `ranks`: as `ranks.row` tells them; `wanted`: how many pods it is to have, where that is known.
+    `ranks`: as `ranks.row` tells them.
     """
-    if on_demand and wanted == 0:
-        return "asleep"
+    if one.stopped or one.asleep:
+        return "stopped" if one.stopped else "asleep"
     if not any(rank["pod"] for rank in ranks):
-        return "wakes" if on_demand and wanted else "down" if listed else "gone"
+        return "wakes" if one.on_demand and one.wanted else "down" if one.listed else "gone"
     if any(not rank["ready"] and rank["state"] in (*pods.HOPELESS, *pods.STUCK) for rank in ranks):
         return "failed"
-    if on_demand and not any(rank["ready"] for rank in ranks):
+    if one.on_demand and not any(rank["ready"] for rank in ranks):
         return "wakes"
     if any(not rank["pod"] for rank in ranks):
         return "incomplete"
@@ -185,8 +193,14 @@ def state(ranks: Sequence[Shown], *, listed: bool, on_demand: bool = False, want
 # In a word, for every screen; `status` says more of some.
 WORDS = {
     "serves": "serves", "starts": "starts", "wakes": "wakes", "failed": "failed", "incomplete": "lacks a rank",
-    "asleep": "asleep", "down": "does not run", "gone": "left over",
+    "asleep": "asleep", "stopped": "stopped", "down": "does not run", "gone": "left over",
 }  # fmt: skip
+
+
+def resting(groups: Sequence[Shown]) -> str:
+    """How many have no pods and should have none, behind how many serve; empty where there are none."""
+    counted = ((sum(one["state"] == state for one in groups), state) for state in ("asleep", "stopped"))
+    return "".join(f", {count} {state}" for count, state in counted if count)
 
 
 def healthy(one: Shown) -> bool:

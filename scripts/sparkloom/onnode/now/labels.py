@@ -9,4 +9,5 @@ PROFILE = "sparkloom/profile"  # the group's
 RANK = "sparkloom/rank"
 HOSTNAME = "kubernetes.io/hostname"  # of a node
 CONFIG_HASH = "sparkloom/config-hash"
+STOPPED = "sparkloom/stopped"  # of a StatefulSet: by whom and since when a person wants no pod of it
 ONLY_KEY, ONLY_SERVED = "engine-own-key", "served"  # a Secret and a ConfigMap, as a site with one profile has them

@@ -48,8 +48,9 @@ def _sum(values: Any) -> float | None:
 def group(one: Observed, look: Look, names: Mapping[str, str]) -> Shown:
     """`names`: what else its ranks' nodes are to be called."""
     rows = _ranks(one, look, names)
-    now = state(rows, listed=one.listed, on_demand=one.on_demand, wanted=one.wanted)
-    hashes = {one.record.get("config_hash")} if one.asleep else {rank["config_hash"] for rank in rows if rank["pod"]}
+    now = state(one, rows)
+    rests = now in ("asleep", "stopped")
+    hashes = {one.record.get("config_hash")} if rests else {rank["config_hash"] for rank in rows if rank["pod"]}
     proved = bool(one.served) and hashes == {one.served.get("config_hash")}
     told = one.plan if not one.record or one.record.get("profile") == one.plan.get("profile") else {}
     head = next((rank["pod"] for rank in rows if rank["rank"] == "0"), "")
@@ -66,11 +67,11 @@ def group(one: Observed, look: Look, names: Mapping[str, str]) -> Shown:
         "listed": one.listed,
         "nodes": one.nodes,
         "state": now,
-        "word": WORDS[now],
+        "word": f"{WORDS[now]} by {one.stopped}" if one.stopped else WORDS[now],
         "serving": now == "serves",
         "doing": _doing(rows) if now in ("starts", "wakes", "incomplete") else "",
         "on_demand": _on_demand(one, now, rows, look) if one.on_demand else None,
-        "cause": "" if now == "asleep" else _cause(_with_pod(rows) if now == "wakes" else rows, faults),
+        "cause": "" if rests else _cause(_with_pod(rows) if now == "wakes" else rows, faults),
         "since": pods.since(one.pods) or None if now == "serves" else None,
         "config_hash": next(iter(hashes)) if len(hashes) == 1 else None,
         "proved": proved,

@@ -106,11 +106,8 @@ def waits(
     """Empty for a pod that has nothing to wait for. `warnings`: the last one of each object, by its name;
     `named`: where its image is."""
     place = str(pod.spec.node_name or (pod.spec.node_selector or {}).get(HOSTNAME) or "any node")
-    known = nodes.get(place)
-    if nodes and known is None:
-        return f"its node {place} is not in the cluster; kubernetes_node in hosts.yml, playbooks/cluster.yml"
-    if known and not known["ready"]:
-        return f"its node {place} is not Ready: is it switched on? kubectl describe node {place}"
+    if gone := away(place, nodes):
+        return gone
     engine = (pod.status.container_statuses or [None])[0]
     if engine and not engine.state.waiting:
         return ""
@@ -120,6 +117,16 @@ def waits(
         image = pod.spec.containers[0].image
         return f"its image {image} does not come to {place}: {words}; {named}"
     return explained(told, place) or _unplaced(pod, place)
+
+
+def away(place: str, nodes: Mapping[str, Mapping[str, Any]]) -> str:
+    """Of a node, why no pod can be there; empty where one can."""
+    known = nodes.get(place)
+    if nodes and known is None:
+        return f"its node {place} is not in the cluster; kubernetes_node in hosts.yml, playbooks/cluster.yml"
+    if known and not known["ready"]:
+        return f"its node {place} is not Ready: is it switched on? kubectl describe node {place}"
+    return ""
 
 
 def explained(told: str, place: str) -> str:

@@ -33,12 +33,11 @@ def named(lines: Iterable[str], patterns: Sequence[Mapping[str, Any]]) -> str:
     clean = [line for line in loglines.clean("\n".join(lines)) if not any(re.search(at, line) for at in noise)]
     text = "\n".join(clean)
     found = []
-    for entry in patterns:
+    for at, entry in enumerate(patterns):
         if entry["severity"] != NOISE and (match := re.search(entry["pattern"], text)):
             first = text.count("\n", 0, match.start())
-            often = sum(1 for line in clean[first:] if re.search(entry["pattern"], line)) or 1
             told = f"{entry['rule']}: {clean[first].strip()[:200]}; fix: {entry['fix']}"
-            rank = (ORDER.get(entry["severity"], 3), not entry.get("ends", True), first, -often, entry["rule"])
+            rank = (ORDER.get(entry["severity"], 3), not entry.get("ends", True), first, at)
             found.append((*rank, told))
     if found:
         return min(found)[-1]

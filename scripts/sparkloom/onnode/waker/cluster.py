@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from sparkloom.onnode import kube
-from sparkloom.onnode.kube import JSON, MERGE, Unreached
+from sparkloom.onnode import kube, stopping
+from sparkloom.onnode.kube import Unreached
 from sparkloom.onnode.now import seen
+from sparkloom.onnode.now.groups import replicas, stopped
 from sparkloom.onnode.now.labels import PART_OF, ROUTER
 from sparkloom.onnode.prometheus import samples
 from sparkloom.onnode.rank.exposition import CONNECTIONS, PATH
@@ -23,31 +24,25 @@ AT_ONCE = 8  # questions
 Asked = Callable[[str, int, str, str], bytes]
 
 
-class Reached(seen.Reached, Protocol):
-    def change(self, method: str, path: str, content: Any, kind: str = JSON) -> Any: ...
-
-
 @dataclass
 class Cluster:
     """`probes`: the port of supervisors; `figures`: the router's."""
 
-    reached: Reached
+    reached: stopping.Reached
     namespace: str
     probes: int
     figures: int
     asked: Asked = kube.asked
 
-    def sets(self) -> dict[str, int]:
-        """How many pods each StatefulSet of ours wants."""
-        listed = seen.listed(self.reached, f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets", PART_OF)
-        return {str(one["metadata"]["name"]): int(one["spec"].get("replicas", 1)) for one in listed}
+    def sets(self) -> dict[str, Any]:
+        """The StatefulSets of ours by name."""
+        return {str(one.metadata.name): one for one in seen.sets(self.reached, self.namespace, PART_OF)}
 
     def pods(self) -> list[Any]:
         return seen.pods(self.reached, self.namespace, PART_OF)
 
     def scale(self, name: str, replicas: int) -> None:
-        path = f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets/{name}/scale"
-        self.reached.change("PATCH", path, {"spec": {"replicas": replicas}}, MERGE)
+        stopping.scale(self.reached, self.namespace, name, replicas)
 
     # --- what is said by who runs there -----------------------------------------------------------------------
 
@@ -95,11 +90,12 @@ def every(what: Callable[[Any], Any], of: list[Any]) -> list[Any]:
         return list(pool.map(what, of))
 
 
-def found(group: Group, sets: Mapping[str, int], pods: list[Any], at: float) -> Seen:
+def found(group: Group, sets: Mapping[str, Any], pods: list[Any], at: float) -> Seen:
     """As the API server has it; `ValueError` for a group whose StatefulSets are not all there."""
     if missing := [name for name in group.sets if name not in sets]:
         raise ValueError(f"StatefulSet {missing[0]} is not there; playbooks/serve.yml makes it")
     mine = {pod.metadata.name: pod for pod in pods if pod.metadata.name in {f"{name}-0" for name in group.sets}}
     head = mine.get(f"{group.sets[0]}-0")
     address = str(head.status.pod_ip or "") if head else ""
-    return Seen(sum(sets[name] > 0 for name in group.sets), len(mine), False, "", at, head=address)
+    wanted = [sets[name] for name in group.sets]
+    return Seen(sum(map(replicas, wanted)), len(mine), False, "", at, head=address, stopped=stopped(wanted))

@@ -86,7 +86,7 @@ class Groups:
         """What no look brings: time that is over, and a turn that somebody else has taken."""
         now = self.clock()
         for state in self.states.values():
-            if state.ready:
+            if state.ready or state.stopped:
                 state.wanted, state.begun, state.failure = None, None, ""
             elif why := self._hopeless(state, now):
                 self._fail(state, why, now)
@@ -124,6 +124,8 @@ class Groups:
             return None
         if self.leaving:
             return refusal.leaves(name)
+        if state.stopped:
+            return refusal.stopped(name, state.stopped)
         if state.failure and (rest := state.hold - (now - state.failed)) > 0:
             return refusal.failed(name, state.failure, rest)
         if not self.fresh(state):
@@ -150,6 +152,8 @@ class Groups:
             return True
         if self.leaving:
             return refusal.leaves(name)
+        if state.stopped:
+            return refusal.stopped(name, state.stopped)
         if state.failure:
             return refusal.failed(name, state.failure, state.hold - (now - state.failed))
         if state.wanted is None and not state.up:

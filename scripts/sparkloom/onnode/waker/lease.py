@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sparkloom.onnode.kube import JSON, Refused, Unreached
-from sparkloom.onnode.waker.cluster import Reached
+from sparkloom.onnode.stopping import Reached
 
 NAME = "waker"
 LASTS = 15.0  # seconds without a renewal, then another one may take it

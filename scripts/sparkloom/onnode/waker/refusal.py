@@ -52,6 +52,10 @@ def failed(name: str, why: str, seconds: float) -> Refusal:
     return Refusal(503, "model_not_up", f"{name} did not start: {why}", later(seconds))
 
 
+def stopped(name: str, who: str) -> Refusal:
+    return Refusal(503, "model_stopped", f"{name} is stopped by {who}; `sparkloom start {name}` brings it back", LATEST)
+
+
 def in_turn(name: str, mate: str, seconds: float, doing: str) -> Refusal:
     words = f"{name} takes turns with {mate}, which {doing}; {name} can start in {span(seconds)} at the earliest"
     return Refusal(503, "model_in_turn", words, later(seconds))

@@ -76,8 +76,8 @@ class GroupsFile:
 
 HOLD = 60.0  # seconds after a failed waking in which no other is begun
 
-Phase = Literal["unknown", "asleep", "waking", "awake", "going", "failed"]
-PHASES: tuple[Phase, ...] = ("unknown", "asleep", "waking", "awake", "going", "failed")
+Phase = Literal["unknown", "asleep", "waking", "awake", "going", "failed", "stopped"]
+PHASES: tuple[Phase, ...] = ("unknown", "asleep", "waking", "awake", "going", "failed", "stopped")
 Use = Literal["used", "perhaps", "idle"]  # since the last look; `perhaps` alone holds it awake, and is no use yet
 
 
@@ -92,6 +92,7 @@ class Seen(NamedTuple):
     at: float
     routed: bool = True
     head: str = ""  # address of rank 0's pod, where there is one
+    stopped: str = ""  # by whom and when: it starts for no request
 
 
 class Act(NamedTuple):
@@ -138,9 +139,15 @@ class State:
         return self.seen is not None and not self.seen.up and not self.seen.pods
 
     @property
+    def stopped(self) -> str:
+        return self.seen.stopped if self.seen else ""
+
+    @property
     def phase(self) -> Phase:
         if self.seen is None:
             return "unknown"
+        if self.stopped:
+            return "stopped"
         if self.ready:
             return "awake"
         if self.up:

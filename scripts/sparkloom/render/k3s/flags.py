@@ -65,7 +65,7 @@ def _faults(
         if name not in types:
             fix = _elsewhere(name, command) or did_you_mean(name, types) or "; take it out"
             found = "" if SECRET.search(key) else f" (found {value!r})"
-            yield Problem(where, 1, 1, f"'{key}' is no flag of k3s {command} {release}{found}{fix}", "unknown-key")
+            yield Problem(where, 0, 0, f"'{key}' is no flag of k3s {command} {release}{found}{fix}", "unknown-key")
         elif not _fits(types[name], value):
             yield Problem(
                 where, 1, 1, f"{key}: found {value!r}; k3s {command} expects {_EXPECTED[types[name]]}", "wrong-type"

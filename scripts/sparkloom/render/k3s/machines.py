@@ -52,13 +52,13 @@ def members(cluster: Cluster) -> list[Machine]:
     ]
     if len(order) not in (1, 3, 5):
         message = f"k3s_servers: found {len(order)} servers; etcd survives a loss only with an odd number: 1 or 3"
-        problems.append(Problem("hosts.yml", 1, 1, message, "servers"))
+        problems.append(Problem("hosts.yml", 0, 0, message, "servers"))
     for attribute, values in (
         ("management_address", [each.address for each in found]),
         ("kubernetes_node", [each.node for each in found]),
     ):
         for value in {v for v in values if v and values.count(v) > 1}:
-            problems.append(Problem("hosts.yml", 1, 1, f"{attribute}: {value} stands there twice", "twice"))
+            problems.append(Problem("hosts.yml", 0, 0, f"{attribute}: {value} stands there twice", "twice"))
     if problems:
         raise InputError(problems)
     return found

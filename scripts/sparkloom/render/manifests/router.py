@@ -27,7 +27,6 @@ CERTIFICATES = "/etc/sparkloom-tls"  # where it is mounted
 PAGE, PAGE_PORT = "page", 8090  # what people look at, where it is there
 LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/component": NAME, **names.PART_OF}
 SELECTOR = {"app.kubernetes.io/name": NAME, **names.PART_OF}
-METRICS = {"app.kubernetes.io/name": "prometheus"}  # as its charts label it, in whatever namespace
 USER = 65532
 GRACE = 600  # seconds that streams have when another pod takes over
 PROGRAM = "/usr/local/bin/envoy"
@@ -68,7 +67,6 @@ def router(
         labels=LABELS,
         selector=SELECTOR,
         clients=pod_defaults.tcp(terms.port, *tls.values()),
-        prometheus=METRICS,
         page=page,
         access={access.ACCESS: "true"},
         engines=names.ENGINES,

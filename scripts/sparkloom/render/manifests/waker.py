@@ -23,7 +23,6 @@ from sparkloom.onnode.waker.state import GROUPS, Group
 from sparkloom.render import pack, template
 from sparkloom.render.manifests import access, names, pod_defaults
 from sparkloom.render.manifests.page import NOBODY
-from sparkloom.render.manifests.router import METRICS
 
 NAME = "waker"
 PORT = program.PORT
@@ -46,7 +45,6 @@ def waker(
         labels=LABELS,
         selector=SELECTOR,
         router=ROUTER,
-        watchers=METRICS,
         heads=heads,
         port=PORT,
         probes=ports.PROBES,

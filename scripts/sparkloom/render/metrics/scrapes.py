@@ -120,11 +120,13 @@ def _service(job: Job, namespace: str) -> dict[str, Any]:
 def policies(namespace: str, peers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Who may ask for these pages: the Prometheus that was found or installed. Nobody else is let in by them.
 
-    The router's own policy says who asks it. One object for each way of a pod, as with the engines: of one with both
-    directions K3s' controller lets pass more.
+    One object for each way of a pod, as with the engines: of one with both directions K3s' controller lets pass more.
     """
-    asked = [job for job in jobs() if job.name in (series.RANKS, series.HOSTS)]
-    made = [_policy(f"{job.name}-heard", namespace, job.pods, ingress=_heard(job, peers)) for job in asked]
+    made = [
+        _policy(f"{job.name}-heard", namespace, job.pods, ingress=_heard(job, peers))
+        for job in jobs()
+        if job.name != series.ENGINES
+    ]
     return [*made, _policy(f"{series.HOSTS}-out", namespace, labels.HOSTS, egress=[])]
 
 

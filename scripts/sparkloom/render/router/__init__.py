@@ -1,7 +1,7 @@
 """The one endpoint of several models: what Envoy is told, and who may ask whom (docs/endpoint.md).
 
-Envoy does what a proxy does: connections, streams, health, queues, retries, metrics. `router.lua` beside this does what
-is ours: whose key it is, which model a body names, what was used. Both are configured by the data that stands here.
+Envoy does what a proxy does: connections, streams, health, queues, retries, metrics. The scripts beside this do what is
+ours: whose key it is, which model a body names, what was used. Both are configured by the data that stands here.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Terms:
     tls_port: int = 8443
     tls: str = ""  # folder of tls.crt and tls.key, mounted as a Secret; empty where somebody before it ends TLS
     metrics_port: int = 9090
-    counts_port: int = 9902  # on loopback, of the clients' listener: what router.lua counts is told there alone
+    counts_port: int = 9902  # on loopback, of the clients' listener: what admission.lua counts is told there alone
     probe_port: int = 9091  # for the kubelet, which is answered in a flood too
     address: str = "0.0.0.0"
     admin_port: int = 9901  # on loopback: it can end the program
@@ -85,13 +85,13 @@ class Terms:
         return "/".join(part for part in (self.folder, self.swapped, name) if part)
 
     def __post_init__(self) -> None:
-        """A body takes six and a half times its length while router.lua reads and writes it (measured), and less than
-        four until its answer begins: with a sixth of the memory for bodies, 100 MB need 856 MiB."""
+        """A body takes two and a half times its length at most (measured), until its answer begins: with a quarter of
+        the memory for bodies, 100 MB need 656 MiB."""
         for path in self.paths or ("",):
             if not GRANTED.fullmatch(path):
                 message = f"'{path}' is no path below /v1 in small letters, with /* at its end at most (gateway_paths)"
                 raise InputError.single("the inventory", message, rule="gateway-path")
-        needed = 6 * self.megabytes + 256
+        needed = 4 * self.megabytes + 256
         if self.memory < needed:
             message = (
                 f"{self.memory} MiB hold no request of {self.megabytes} MB (gateway_body_megabytes): expected {needed} "

@@ -1,61 +1,27 @@
--- Before a body is read: whose key it is, and whether there is room for so long a request. What router.lua counts of those
--- who are turned away here it reads in the request's metadata; the two share no table.
-local bit = require("bit")
-local band, bxor, bnot, ror, rshift, lshift = bit.band, bit.bxor, bit.bnot, bit.ror, bit.rshift, bit.lshift
-local byte, char, format, sub = string.byte, string.char, string.format, string.sub
+-- Who asks, how much he may, which model he means, and what he used. router.lua, behind the whole body, sends it on or says
+-- what is wrong with it. One worker runs this (envoy --concurrency 1), so these tables are the whole router's. Who may do
+-- what stands in the metadata of the routes, which Envoy takes anew from their file while streams go on; `version` says when
+-- it changed.
+local format = string.format
 
-local SPACE = "sparkloom"
+local SPACE = "sparkloom" -- of what one part tells another, and the access log
 local SHORT = 64 * 1024
-local version, keys = nil, {}
-local room, longest = 0, 0 -- for bodies that are here at a time, and for one
-
--- SHA-256 -------------------------------------------------------------------------------------------------------------
-
-local ROUNDS = {}
-for word in ([[
-  428a2f98 71374491 b5c0fbcf e9b5dba5 3956c25b 59f111f1 923f82a4 ab1c5ed5 d807aa98 12835b01 243185be 550c7dc3 72be5d74
-  80deb1fe 9bdc06a7 c19bf174 e49b69c1 efbe4786 0fc19dc6 240ca1cc 2de92c6f 4a7484aa 5cb0a9dc 76f988da 983e5152 a831c66d
-  b00327c8 bf597fc7 c6e00bf3 d5a79147 06ca6351 14292967 27b70a85 2e1b2138 4d2c6dfc 53380d13 650a7354 766a0abb 81c2c92e
-  92722c85 a2bfe8a1 a81a664b c24b8b70 c76c51a3 d192e819 d6990624 f40e3585 106aa070 19a4c116 1e376c08 2748774c 34b0bcb5
-  391c0cb3 4ed8aa4a 5b9cca4f 682e6ff3 748f82ee 78a5636f 84c87814 8cc70208 90befffa a4506ceb bef9a3f7 c67178f2
-]]):gmatch("%x+") do ROUNDS[#ROUNDS + 1] = tonumber(word, 16) end
-
-local function sha256(text)
-  local state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}
-  local bits = #text * 8
-  text = text .. "\128" .. ("\0"):rep((55 - #text) % 64) .. "\0\0\0\0"
-    .. char(rshift(bits, 24), band(rshift(bits, 16), 255), band(rshift(bits, 8), 255), band(bits, 255))
-  local w = {}
-  for block = 1, #text, 64 do
-    for i = 1, 16 do
-      local a, b, c, d = byte(text, block + i * 4 - 4, block + i * 4 - 1)
-      w[i] = lshift(a, 24) + lshift(b, 16) + lshift(c, 8) + d
-    end
-    for i = 17, 64 do
-      local x, y = w[i - 15], w[i - 2]
-      w[i] = band(w[i - 16] + bxor(ror(x, 7), ror(x, 18), rshift(x, 3)) + w[i - 7]
-        + bxor(ror(y, 17), ror(y, 19), rshift(y, 10)), -1)
-    end
-    local a, b, c, d, e, f, g, h = unpack(state)
-    for i = 1, 64 do
-      local one = h + bxor(ror(e, 6), ror(e, 11), ror(e, 25)) + bxor(band(e, f), band(bnot(e), g)) + ROUNDS[i] + w[i]
-      local two = bxor(ror(a, 2), ror(a, 13), ror(a, 22)) + bxor(band(a, b), band(a, c), band(b, c))
-      h, g, f, e, d, c, b, a = g, f, e, band(d + one, -1), c, b, a, band(one + two, -1)
-    end
-    for i, word in ipairs({a, b, c, d, e, f, g, h}) do state[i] = band(state[i] + word, -1) end
-  end
-  for i = 1, 8 do state[i] = bit.tohex(state[i]) end
-  return table.concat(state)
-end
-
--- Who asks ------------------------------------------------------------------------------------------------------------
+local version, keys, models = nil, {}, {}
+local room, longest = 0, 0 -- bytes of bodies that are here at a time, and of one
+local buckets, counted = {}, {}
 
 local function refresh(handle)
   local told = handle:virtualHost():metadata()
   local now = told:get("version")
-  if now and now ~= version then version, keys = now, told:get("keys") or {} end
+  if now and now ~= version then version, keys, models = now, told:get("keys") or {}, told:get("models") or {} end
   room, longest = told:get("room"), told:get("longest")
 end
+
+local function seconds(handle)
+  return handle:timestamp(EnvoyTimestampResolution.MILLISECOND) / 1000
+end
+
+-- Who asks ------------------------------------------------------------------------------------------------------------
 
 local function brought(headers) -- as OpenAI's clients send it (a scheme is in any case: RFC 9110), or Anthropic's
   local scheme, bearer = (headers:get("authorization") or ""):match("^(%a+) +(%S+)$")
@@ -63,10 +29,9 @@ local function brought(headers) -- as OpenAI's clients send it (a scheme is in a
   return key and #key <= 512 and key or nil
 end
 
-local function turn_away(handle, person, status, kind, code, message, more)
+local function turn_away(handle, status, kind, code, message, more)
   local size = tonumber(handle:headers():get("content-length") or "")
   if size and size <= SHORT then handle:body() end -- answered while they send, some clients lose the answer
-  handle:streamInfo():dynamicMetadata():set(SPACE, "turned", person)
   more[":status"], more["content-type"] = status, "application/json"
   handle:respond(more, format('{"error": {"message": "%s", "type": "%s", "code": "%s"}}\n', message, kind, code))
 end
@@ -75,75 +40,300 @@ local function asker(handle) -- and the hash that he is known by; whoever is nob
   local key = brought(handle:headers())
   local hash = key and sha256(key)
   local who = hash and keys[hash]
-  local now = handle:timestamp(EnvoyTimestampResolution.MILLISECOND) / 1000
-  if who and not (who.ends and now >= who.ends) then return who, hash end
+  if who and not (who.ends and seconds(handle) >= who.ends) then return who, hash end
   local why = who and "the key of " .. who.name .. " has ended" or "no such key; write Authorization: Bearer KEY"
-  turn_away(handle, who and who.name or "", "401", "authentication_error", "invalid_api_key", why,
-    {["www-authenticate"] = "Bearer"})
+  handle:streamInfo():dynamicMetadata():set(SPACE, "person", who and who.name or "")
+  turn_away(handle, "401", "authentication_error", "invalid_api_key", why, {["www-authenticate"] = "Bearer"})
 end
 
--- Bodies that are here. Envoy holds one until its answer begins, and its overload manager looks too late: forty of 60 MB
--- come within a tenth of a second. A request that is gone without an answer is known by its handle, which nobody holds.
-local sizes, number = {}, 0
-local holders = setmetatable({}, {__mode = "k"})
+-- How much a minute: buckets that fill up within it -------------------------------------------------------------------
 
-local function held_now()
-  local sum, alive = 0, {}
-  for _, id in pairs(holders) do
-    if sizes[id] then sum, alive[id] = sum + sizes[id], sizes[id] end
+local function level(name, kind, per_minute, now)
+  local held = buckets[name .. " " .. kind]
+  if not held then
+    held = {per_minute, now}
+    buckets[name .. " " .. kind] = held
   end
-  sizes = alive
-  return sum
+  held[1] = math.min(per_minute, held[1] + (now - held[2]) * per_minute / 60)
+  held[2] = now
+  return held
 end
 
-local function takes(handle, headers) -- the number under which a body is held, 0 of a short one; nil where there is no room
-  local size = tonumber(headers:get("content-length") or "") or longest
-  if size <= SHORT then return 0 end
-  size = math.min(size, longest)
-  for again = 1, 3 do -- what was finalized goes with the second collection
-    if held_now() + size <= room then
-      number = number + 1
-      sizes[number], holders[handle] = size, number
-      return number
+local function over(who, now) -- what is used up, and for how many seconds
+  if who.requests then
+    local held = level(who.name, "requests", who.requests, now)
+    if held[1] < 1 then return format("%d requests", who.requests), (1 - held[1]) * 60 / who.requests end
+  end
+  if who.tokens then
+    local held = level(who.name, "tokens", who.tokens, now)
+    if held[1] <= 0 then return format("%d tokens", who.tokens), (1 - held[1]) * 60 / who.tokens end
+  end
+end
+
+local function spend(name, kind, amount)
+  local held = buckets[name .. " " .. kind]
+  if held then held[1] = held[1] - amount end
+end
+
+-- What was used -------------------------------------------------------------------------------------------------------
+
+local function quoted(text)
+  return '"' .. text:gsub('[%c"\\\127-\255]', function(c)
+    return byte(c) < 128 and format("\\u%04x", byte(c)) or "?"
+  end) .. '"'
+end
+
+local function count(what, person, model, status, amount)
+  local series = format('%s{person=%s,model=%s%s}', what, quoted(person), quoted(model),
+    status and format(',status="%s"', status) or "")
+  counted[series] = (counted[series] or 0) + amount
+end
+
+-- Requests that are here. Envoy says nothing of one whose client left: its handle, which nobody else holds, is collected.
+
+local flights, last = {}, 0
+local handles = setmetatable({}, {__mode = "k"})
+local bytes_here, bytes_of, here = 0, {}, {} -- of bodies, of all and by person; requests by person and model
+
+local function take_off(handle, person)
+  last = last + 1
+  flights[last], handles[handle] = {person = person, bytes = 0}, last
+  return last
+end
+
+local function hold(flight, more)
+  flight.bytes, bytes_here = flight.bytes + more, bytes_here + more
+  bytes_of[flight.person] = (bytes_of[flight.person] or 0) + more
+end
+
+local function land(number)
+  local flight = flights[number]
+  hold(flight, -flight.bytes)
+  if flight.place then here[flight.place] = here[flight.place] - 1 end
+  if flight.prompt then count("sparkloom_router_prompt_tokens_total", flight.person, flight.model, nil, flight.prompt) end
+  flights[number] = nil
+end
+
+local function settle()
+  local alive = {}
+  for _, number in pairs(handles) do alive[number] = true end
+  for number in pairs(flights) do
+    if not alive[number] then land(number) end
+  end
+end
+
+local function look_for_room(is_there) -- what was finalized goes with the second collection
+  if is_there() then return true end
+  for _ = 1, 2 do
+    collectgarbage()
+    settle()
+    if is_there() then return true end
+  end
+end
+
+local function metrics(handle) -- of people and models; Envoy's own stand at /stats/prometheus
+  look_for_room(function() return next(flights) == nil end)
+  local lines, series = {}, {}
+  for name in pairs(counted) do series[#series + 1] = name end
+  table.sort(series)
+  local before
+  for _, name in ipairs(series) do
+    local family = name:match("^[^{]+")
+    if family ~= before then lines[#lines + 1] = "# TYPE " .. family .. " counter" end
+    before = family
+    lines[#lines + 1] = format("%s %.0f", name, counted[name])
+  end
+  refresh(handle)
+  lines[#lines + 1] = "# TYPE sparkloom_router_table_info gauge"
+  lines[#lines + 1] = format('sparkloom_router_table_info{version=%s} 1', quoted(version or ""))
+  handle:respond({[":status"] = "200", ["content-type"] = "text/plain; version=0.0.4"}, table.concat(lines, "\n") .. "\n")
+end
+
+local function watched(handle) -- at a port that clients are not led to
+  local port = handle:streamInfo():downstreamLocalAddress():match(":(%d+)$")
+  if port == handle:virtualHost():metadata():get("counts_port") then return metrics(handle) end
+  handle:respond({[":status"] = "404"}, "")
+end
+
+local function opens(who, id)
+  return who.models == nil or who.models[id] == true
+end
+
+-- A body, in pieces: what has come has room, not what was promised. Where there is none, the rest is thrown away. ----------
+
+local function is_room(person, more) -- half of it for one, or as much as one body may have
+  return function()
+    return bytes_here + more <= room and (bytes_of[person] or 0) + more <= math.max(room / 2, longest)
+  end
+end
+
+-- Of one model, half of what may be at its engine and wait for it is one person's; the number where no more is his.
+local function crowded(flight, who, model)
+  local place, most = flight.person .. " " .. model.id, who.at_once or model.share
+  if not look_for_room(function() return (here[place] or 0) < most end) then return most end
+  here[place], flight.place = (here[place] or 0) + 1, place
+end
+
+local function read_body(handle, who, path, number)
+  local flight = flights[number]
+  local reader = body_reader(function(asked)
+    local model = models[asked]
+    return model and opens(who, asked) and model.name or nil
+  end, path == "/v1/chat/completions" or path == "/v1/completions")
+  local length, full = 0, false
+  for chunk in handle:bodyChunks() do
+    local size = chunk:length()
+    full = full or length > SHORT and not look_for_room(is_room(who.name, size))
+    if full or reader.wrong then
+      chunk:setBytes("") -- what came before stays in Envoy's buffer, and counted, until it is answered
+    else
+      local text = read_piece(reader, chunk:getBytes(0, size))
+      chunk:setBytes(text)
+      length = length + #text
+      hold(flight, size)
     end
-    if again < 3 then collectgarbage() end
   end
+  local whole = reader.wants == "nothing" and not reader.wrong
+  local model = whole and models[named(reader)]
+  local kept = handle:streamInfo():dynamicMetadata()
+  kept:set(SPACE, "full", full)
+  local crowd = model and opens(who, named(reader)) and not full and crowded(flight, who, model)
+  if crowd then kept:set(SPACE, "crowd", crowd) end
+  kept:set(SPACE, "asked", whole and named(reader) or "")
+  kept:set(SPACE, "length", length)
+  kept:set(SPACE, "streams", reader.found.stream == "true")
+  if reader.unasked then kept:set(SPACE, "unasked", true) end
+  if path == "/v1/responses" then kept:set(SPACE, "responses", true) end
 end
 
--- The page's files are for everybody, what it knows of the site for who has a key; a key is seen here and nowhere else.
+-- The request's number; what he may not is said at once, before his body comes.
+local function admit(handle, who, hash, method)
+  local kept, now = handle:streamInfo():dynamicMetadata(), seconds(handle)
+  kept:set(SPACE, "person", who.name)
+  local what, wait = over(who, now)
+  if what then
+    turn_away(handle, "429", "rate_limit_error", "rate_limit_exceeded", what .. " a minute are granted to " .. who.name,
+      {["retry-after"] = format("%d", math.max(1, math.ceil(wait)))})
+    return nil
+  end
+  local size = tonumber(handle:headers():get("content-length") or "") or 0
+  if method == "POST" and size > SHORT and not look_for_room(is_room(who.name, math.min(size, longest))) then
+    turn_away(handle, "503", "server_error", "router_full", "as much is on its way as has room here", {["retry-after"] = "5"})
+    return nil
+  end
+  spend(who.name, "requests", 1)
+  local number = take_off(handle, who.name)
+  kept:set(SPACE, "key", hash)
+  kept:set(SPACE, "flight", number)
+  return number
+end
+
 function envoy_on_request(handle)
   local headers = handle:headers()
-  local path = headers:get(":path"):match("^[^?]*")
-  if path == "/metrics" then return end
+  local path, method = headers:get(":path"):match("^[^?]*"), headers:get(":method")
+  if path == "/metrics" then return watched(handle) end
   refresh(handle)
-  local who
-  local page = path == "/" or sub(path, 1, 6) == "/page/"
-  if not page or sub(path, 1, 11) == "/page/data/" then
+  local page, number, who = path == "/" or path:sub(1, 6) == "/page/", nil, nil
+  if not page or path:sub(1, 11) == "/page/data/" then -- the page's files are for everybody
     local hash
     who, hash = asker(handle)
     if not who then return end
-    local kept = handle:streamInfo():dynamicMetadata()
     if not page then
-      local taken = 0
-      if headers:get(":method") == "POST" then taken = takes(handle, headers) end
-      if not taken then
-        return turn_away(handle, who.name, "503", "server_error", "router_full",
-          "as much is on its way as has room here", {["retry-after"] = "5"})
-      end
-      kept:set(SPACE, "key", hash)
-      kept:set(SPACE, "held", taken)
+      number = admit(handle, who, hash, method)
+      if not number then return end
     end
   end
-  if headers:get(":method") == "GET" then -- who answers it would take one for the next request
+  if method == "GET" then -- who answers it would take one for the next request
     local sent = handle:body()
     if sent and sent:length() > 0 then
-      return turn_away(handle, who and who.name or "", "413", "invalid_request_error", "a_body", "a GET brings none", {})
+      return turn_away(handle, "413", "invalid_request_error", "a_body", "a GET brings none", {})
     end
   end
   for _, name in ipairs({"authorization", "x-api-key", "cookie"}) do headers:remove(name) end
+  if number and method == "POST" then read_body(handle, who, path, number) end
+end
+
+-- The answer: the engine's own count. Until it comes, and where a client leaves before, an event with text is a token and
+-- four bytes of the request are one. -----------------------------------------------------------------------------------
+
+local TEXTS = {content = true, reasoning_content = true, reasoning = true, text = true, thinking = true, partial_json = true,
+  arguments = true}
+local RESPONSES = {delta = true} -- its other events say all that was said once more
+
+local function figure(text, ...)
+  for _, name in ipairs({...}) do
+    local number = text:match('"' .. name .. '"%s*:%s*(%d+)')
+    if number then return tonumber(number) end
+  end
+end
+
+local function has_text(event, names)
+  for name in event:gmatch('"([%a_]+)": ?"[^"]') do
+    if names[name] then return true end
+  end
+end
+
+-- The event of a stream that only this asked for: it has no choices, and clients that did not ask look at the first one.
+local function without_usage(text)
+  return (text:gsub("data: {[^\n]*\n\n?", function(event)
+    if find(event, '"choices": ?%[%]') and find(event, '"usage": ?{') then return "" end
+  end))
+end
+
+local function last_usage(text)
+  local at, from = nil, 1
+  while true do
+    from = find(text, '"usage"', from, true)
+    if not from then return at end
+    at, from = from, from + 7
+  end
+end
+
+local function answered(handle, told, flight)
+  local person, model, prompt, completion, tail, events = flight.person, flight.model, 0, 0, "", 0
+  local names = told.responses and RESPONSES or TEXTS
+  local function used(heard, said)
+    if heard > prompt then
+      count("sparkloom_router_prompt_tokens_total", person, model, nil, heard - prompt)
+      spend(person, "tokens", heard - prompt - (flight.prompt or 0))
+      prompt, flight.prompt = heard, nil
+    end
+    if said > completion then
+      count("sparkloom_router_completion_tokens_total", person, model, nil, said - completion)
+      spend(person, "tokens", said - completion)
+      completion = said
+    end
+  end
+  for chunk in handle:bodyChunks() do
+    local text = chunk:getBytes(0, chunk:length())
+    for event in text:gmatch("data: ?([^\n]+)") do
+      if has_text(event, names) then events = events + 1 end
+    end
+    local whole = tail .. text
+    local at = last_usage(whole)
+    local usage = at and sub(whole, at, at + 600) or ""
+    used(figure(usage, "prompt_tokens", "input_tokens") or 0,
+      figure(usage, "completion_tokens", "output_tokens") or events)
+    tail = at and sub(whole, math.max(at, #whole - 700)) or sub(whole, -8)
+    if at and told.unasked then chunk:setBytes(without_usage(text)) end
+  end
+  local kept = handle:streamInfo():dynamicMetadata()
+  kept:set(SPACE, "prompt_tokens", prompt)
+  kept:set(SPACE, "completion_tokens", completion)
 end
 
 function envoy_on_response(handle)
   local told = handle:streamInfo():dynamicMetadata():get(SPACE)
-  if told and told.held then sizes[told.held] = nil end
+  if not told or not told.person then return end
+  local status, flight = handle:headers():get(":status"), flights[told.flight or 0]
+  count("sparkloom_router_requests_total", told.person, told.model or "", status, 1)
+  if not flight then return end
+  hold(flight, -flight.bytes) -- its body went to the engine
+  if told.model and status == "200" then
+    local context = tonumber(models[told.model] and models[told.model].entry:match('"max_model_len": (%d+)'))
+    flight.model, flight.prompt = told.model, math.min(math.floor(told.length / 4), context or math.huge)
+    spend(told.person, "tokens", flight.prompt)
+    answered(handle, told, flight)
+  end
+  land(told.flight)
 end

@@ -22,9 +22,9 @@ from sparkloom.render.router import Group, Terms, people
 
 TYPES = "type.googleapis.com/envoy"
 LUA, ADMISSION, WHOLE = "envoy.filters.http.lua", "envoy.filters.http.lua.admission", "envoy.filters.http.buffer"
-SCRIPTS = ("admission.lua", "router.lua")
+SCRIPTS = {"admission.lua": ("sha256.lua", "body.lua", "admission.lua"), "router.lua": ("router.lua",)}
 AT_WAKER = 64  # requests of one group that may wait for its waking
-PIECE = 1 << 20  # bytes that a connection holds which nobody asked for
+PIECE = 1 << 18  # bytes that a connection holds which nobody asked for
 STATISTICS = "router"  # of clients' requests: http.router.downstream_rq_active are on their way
 A_NAME = "[A-Za-z0-9][A-Za-z0-9._:@-]*"  # it cannot be ".."; an owner may stand before it
 ONE = f"{A_NAME}(?:(?:/|%2[Ff]){A_NAME})?"
@@ -39,12 +39,16 @@ def files(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[st
         "clusters.yaml": _resources([*(one for group in groups for one in clusters(group, terms)), *_own(terms)]),
         **{_secret_file(group): _resources([_secret(group)]) for group in groups},
         **({"certificate.yaml": _resources([_certificate(terms)])} if terms.tls else {}),
-        **{name: Path(__file__).with_name(name).read_text(encoding="utf-8") for name in SCRIPTS},
+        **{name: "".join(map(_script, parts)) for name, parts in SCRIPTS.items()},
     }
 
 
+def _script(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
 def argv(terms: Terms) -> list[str]:
-    """One worker: router.lua keeps what was used in tables of its own."""
+    """One worker: admission.lua keeps what was used in tables of its own."""
     words = ["--concurrency", "1", "--log-level", "warn", "--disable-hot-restart"]
     return ["envoy", "-c", f"{terms.folder}/envoy.yaml", *words]
 
@@ -130,7 +134,7 @@ def routes(groups: Sequence[Group], keys: Iterable[Key], terms: Terms) -> dict[s
         **people.table(groups, keys),
         "counts_port": str(terms.counts_port),
         "longest": terms.megabytes << 20,
-        "room": (terms.memory << 20) // 6,
+        "room": (terms.memory << 20) // 4,
     }
     nowhere = {"error": {"message": "no such path here", "type": "invalid_request_error", "code": "not_found"}}
     closed = {"direct_response": {"status": 404, "body": {"inline_string": _json(nowhere)}}}

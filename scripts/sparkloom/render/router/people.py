@@ -1,4 +1,4 @@
-"""keys.yml and the groups as router.lua reads them: by hash and by name, with a version that changes with them."""
+"""keys.yml and the groups as the scripts read them: by hash and by name, with a version that changes with them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def _who(key: Key, called: Sequence[set[str]]) -> dict[str, Any]:
     if key.models != "all":
         opened = {name for names in called if names & set(key.models) for name in names}
         who["models"] = dict.fromkeys(sorted(opened), True)
-    for name, value in (("requests", key.requests_per_minute), ("tokens", key.tokens_per_minute), ("ends", key.ends)):
+    limits = {"requests": key.requests_per_minute, "tokens": key.tokens_per_minute, "at_once": key.requests_at_once}
+    for name, value in {**limits, "ends": key.ends}.items():
         if value is not None:
             who[name] = value
     return who
@@ -54,6 +55,7 @@ def _models(groups: list[Group]) -> dict[str, Any]:
             entry = json.dumps(_entry(group, name))
             made[name] = {"id": group.name, "name": group.engine_name, "group": group.name, "entry": entry}
             made[name] |= {"counted": group.counted, "sleeps": bool(group.waker)}
+            made[name]["share"] = max(1, (group.at_once + group.waiting) // 2)
     return made
 
 

@@ -44,6 +44,8 @@ def ranks(applied: Applied, group: Shown, others: Sequence[str], left: Sequence[
     """`group`: as a picture has it; `others` run instead, `left` is of none."""
     if group["state"] == "asleep":
         return []
+    if group["state"] == "stopped":
+        return [Finding("cluster", "model", group["word"], "it serves", "sparkloom start", "info")]
     if group["state"] in ("down", "gone"):
         found = f"{', '.join(others)} is there instead" if others else "nothing served"
         cure = f"playbooks/switch.yml -e profile={applied.profile} changes to it" if others else SERVE

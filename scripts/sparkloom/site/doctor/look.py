@@ -15,7 +15,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests import names
 from sparkloom.site import client, now
 from sparkloom.site.checks import kubernetes, report, serving
-from sparkloom.site.groups import leftovers, observed, secrets
+from sparkloom.site.groups import leftovers, observed, secrets, sets
 from sparkloom.site.groups.group import RenderedGroup
 from sparkloom.site.objects import Api
 
@@ -47,7 +47,10 @@ def of_secrets(asked: Asked) -> Data:
 
 
 def of_objects(asked: Asked) -> Data:
-    differing = Api(client.of(asked.cluster)).differing(asked.group.rendered.objects, asked.on_demand)
+    reached = client.of(asked.cluster)
+    by = observed.stopped_by_label(reached).get(asked.group.label, "")
+    objects = sets.kept_stopped(asked.group.rendered.objects, by)
+    differing = Api(reached).differing(objects, set() if by else asked.on_demand)
     return {"changed": bool(differing), "differing": differing}
 
 
@@ -64,7 +67,7 @@ def judged(
     shown = now.one(reached, group, on_demand=on_demand)
     there = {str(pod.metadata.labels.get(names.PROFILE)) for pod in reached.pods(names.ENGINES)}
     others = [] if listed else sorted(there - {group.label})
-    keeps = shown["state"] in ("down", "asleep") or listed
+    keeps = shown["state"] in ("down", "asleep", "stopped") or listed
     left = [] if keeps else leftovers.take(reached, {group.label}, dry=True)
     served = group.pods(0, 0)
     return serving.ranks(serving.Applied(group.label, served.config_hash, served.read), shown, others, left)

@@ -12,7 +12,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.serving import Serving
 from sparkloom.launch import fabric, fleet_record
 from sparkloom.launch.groups import Running
-from sparkloom.onnode.now.groups import Look
+from sparkloom.onnode.now.groups import Look, stopped
 from sparkloom.onnode.now.labels import ONLY_KEY
 from sparkloom.render.manifests.names import PROFILE, RANK, marked
 from sparkloom.site import client
@@ -67,6 +67,14 @@ def recorded(cluster: Cluster) -> dict[str, Running]:
     return fleet_record.read(fleet_record.path(cluster.name))
 
 
+def stopped_by_label(reached: client.Client) -> dict[str, str]:
+    """By whom and when each was stopped that is."""
+    mine: dict[str, list[Any]] = {}
+    for one in reached.engine_sets():
+        mine.setdefault(str(one.metadata.labels.get(PROFILE)), []).append(one)
+    return {label: by for label, sets in mine.items() if (by := stopped(sets))}
+
+
 def unrecorded(cluster: Cluster, runs: Mapping[str, Running]) -> dict[str, tuple[str, ...]]:
     """Ranks that are set up and of which no record tells: by their label, and on which Sparks."""
     told = {group_name.label(name) for name in runs}
@@ -96,6 +104,7 @@ def _running(record: Mapping[str, Any], sets: Sequence[Any], cluster: Cluster) -
         vf=_function(ranks[0], cluster),
         fraction=record.get("fraction"),
         only=any(v.name == "key" and v.secret and v.secret.secret_name == ONLY_KEY for v in volumes),
+        stopped=stopped(mine),
         config_hash=str(record.get("config_hash") or ""),
         awake=awake(mine),
         whole=len(mine) >= len(ranks),

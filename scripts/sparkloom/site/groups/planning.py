@@ -80,21 +80,24 @@ def as_dict(one: Placed) -> dict[str, Any]:
         "seat": asdict(one) if one.where else {},
         "served": one.served,
         "on_demand": one.on_demand,
+        "stopped": one.stopped,
     }
 
 
-def alone(name: str, cluster: Cluster, stands: Mapping[str, Sequence[str]]) -> Rollout:
+def alone(
+    name: str, cluster: Cluster, stands: Mapping[str, Sequence[str]], stopped: Mapping[str, str] | None = None
+) -> Rollout:
     """One profile, as it was always served: it has the first Sparks, and all else is in its way.
 
-    `stands`: what is set up on the site, by its label.
+    `stands`: what is set up on the site, by its label; `stopped`: of what was, by whom and when.
     """
     loaded = profile.load(name)
-    here = names.marked(loaded.name) in stands
+    here, by = names.marked(loaded.name) in stands, (stopped or {}).get(names.marked(loaded.name), "")
     state = steps.STAYS if here else "new"
-    mine = Placed(loaded.name, name, tuple(downloads.nodes(loaded, cluster)), only=True, state=state)
+    mine = Placed(loaded.name, name, tuple(downloads.nodes(loaded, cluster)), only=True, state=state, stopped=by)
     others = tuple(one for one in stands if one != names.marked(loaded.name))
     idle = () if here else tuple(node.name for node in cluster.nodes)
-    return Rollout([mine], [steps.Wave(others, (loaded.name,), idle)])
+    return Rollout([mine], [steps.Wave(others, (loaded.name,), idle)], said=_stays_stopped(mine) if by else "")
 
 
 def members(planned: FleetPlan) -> list[Placed]:
@@ -119,6 +122,8 @@ def of_list(planned: FleetPlan, runs: Mapping[str, Running], more: Mapping[str, 
 
 def _looked_at(one: Placed, planned: FleetPlan, runs: Mapping[str, Running], policy: str) -> Placed:
     """One that stays, unless what it starts with has changed since, or it does not sleep as it should."""
+    if one.name in runs and (by := runs[one.name].stopped):
+        return replace(one, stopped=by)  # it is only set up, whatever has changed
     if one.state != steps.STAYS:
         return one
     now, ran = case.render(one.profile, planned.cluster, force=True, policy=policy, seat=one), runs[one.name]
@@ -140,7 +145,12 @@ def _words(
         if name not in listed:
             yield f"{name} on {', '.join(at)} stops: it is not in the list"
     for one in made:
-        yield f"{one.name} on {', '.join(one.nodes)} {WHAT[one.state]}{_sleep(one, made, waves, asleep)}"
+        told = f"{one.name} on {', '.join(one.nodes)} {WHAT[one.state]}{_sleep(one, made, waves, asleep)}"
+        yield _stays_stopped(one) if one.stopped else told
+
+
+def _stays_stopped(one: Placed) -> str:
+    return f"{one.name} on {', '.join(one.nodes)} stays stopped (by {one.stopped}) until `sparkloom start {one.name}`"
 
 
 def _sleep(one: Placed, made: Sequence[Placed], waves: Sequence[steps.Wave], asleep: Container[str]) -> str:
@@ -160,7 +170,7 @@ def _sleep(one: Placed, made: Sequence[Placed], waves: Sequence[steps.Wave], asl
 def rollout(listed: Mapping[str, Any] | None, named: str, cluster: Cluster, policy: str) -> Rollout:
     """By what the cluster says now: of the site's list, else of its one profile."""
     if listed is None:
-        return alone(named, cluster, observed.unrecorded(cluster, {}))
+        return alone(named, cluster, observed.unrecorded(cluster, {}), observed.stopped_by_label(client.of(cluster)))
     runs = observed.running(cluster)
     return of_list(case.fleet(listed, runs=runs), runs, observed.unrecorded(cluster, runs), policy)
 
@@ -196,7 +206,7 @@ def keep(cluster: Cluster) -> list[str]:
     """build/<site>/fleet.json says what the cluster says; which of these groups sleep."""
     runs = observed.running(cluster)
     fleet_record.write(fleet_record.path(cluster.name), runs.values())
-    return [name for name, one in runs.items() if not one.awake]
+    return [name for name, one in runs.items() if not one.awake and not one.stopped]
 
 
 def forget(cluster: Cluster, kept: Iterable[str]) -> None:

@@ -66,7 +66,7 @@ class Proof:
         self._keep(answer, report)
         told = f"transport: {transport or NO_RAILS}\n{ready.message}; applied manifests and the answer: {group.folder}"
         self.say(f"\n{answer.model}: {answer.figures()}\n{told}")
-        return {"ranks": len(pods), "transport": transport}
+        return {"ranks": len(pods), "transport": transport, "seconds": ready.seconds}
 
     def _transport(self, pods: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
         """From every rank's log."""

@@ -76,7 +76,7 @@ class Step:
     stop: Sequence[str]
     sleep: Sequence[str]
     idle: Sequence[str]
-    sleepers: frozenset[str]  # they stay, and sleep
+    sleepers: frozenset[str]  # they stay, and sleep; or are stopped
     left_to_waker: frozenset[str]  # to apply their ranks would wake them
     back: str = ""  # for which group that did not start
 
@@ -84,7 +84,8 @@ class Step:
     def of(cls, run: Run, planned: Mapping[str, Any]) -> Step:
         stay = [one for one in planned["start"] if one["state"] == STAYS]
         asleep = {*run.asleep, *planned["sleep"]}
-        sleepers = frozenset(one["label"] for one in stay if one["label"] in asleep)
+        sleepers = {one["label"] for one in stay if one["label"] in asleep}
+        sleepers |= {one["label"] for one in planned["start"] if one["stopped"]}
         renewed = [one for one in stay if one["name"] in run.renewed and one["label"] not in sleepers]
         anew = [one["label"] for one in renewed]
         return cls(
@@ -92,8 +93,8 @@ class Step:
             [*planned["stop"], *anew],
             planned["sleep"],
             [*planned["idle"], *(node for one in renewed if one["alone"] for node in one["nodes"])],
-            sleepers,
-            frozenset(one["label"] for one in stay if one["on_demand"]) - set(anew),
+            frozenset(sleepers),
+            frozenset(one["label"] for one in stay if one["on_demand"] and not one["stopped"]) - set(anew),
             planned.get("back", ""),
         )
 
@@ -119,6 +120,7 @@ class Reconciler:
         self.reached = client.of(cluster)
         self.changed: list[Data] = []  # objects, with what differs
         self.broken: set[str] = set()  # groups of this step
+        self.measured: dict[str, float] = {}  # seconds of its starts
 
     def prepare(self, members: Sequence[Data], *, force: bool = False) -> None:
         """Judges the cluster and makes what each group needs, before anything ends."""
@@ -252,7 +254,8 @@ class Reconciler:
 
     def _apply(self, group: RenderedGroup, member: Mapping[str, Any], step: Step) -> None:
         kinds = {"StatefulSet"} if member["label"] in step.left_to_waker else set()
-        objects = [one for one in group.rendered.objects if one["kind"] not in kinds]
+        objects = sets.kept_stopped(group.rendered.objects, member["stopped"])
+        objects = [one for one in objects if one["kind"] not in kinds]
         api = Api(self.reached)
         self.changed += api.differing(objects) if self.dry else api.apply(objects)
 
@@ -261,7 +264,9 @@ class Reconciler:
         if member["label"] in step.left_to_waker and member["label"] in self._sleeping():
             return
         proved = proof.Proof(self.reached, group, self.options, self.say, self.streams)
-        self.run.proved[member["name"]] = proved.prove(member["served"], self.run.memory, self._labels())
+        told = proved.prove(member["served"], self.run.memory, self._labels())
+        self.measured[f"start {group.profile}"] = told.pop("seconds")
+        self.run.proved[member["name"]] = told
 
     def _guarded(
         self, group: RenderedGroup, member: Data, work: Callable[[RenderedGroup, Data, Step], None], step: Step

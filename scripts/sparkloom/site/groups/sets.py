@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from sparkloom.onnode.now.labels import PROFILE
+from sparkloom.onnode import stopping
+from sparkloom.onnode.now.labels import PROFILE, STOPPED
 from sparkloom.render.manifests.names import ENGINES
 from sparkloom.site.client import Client
 from sparkloom.site.patience import until_gone
@@ -29,16 +30,26 @@ def end(
     mine = [one for one in there if _label(one) in {*stop, *sleep}]
     for one in mine:
         if _label(one) in sleep:
-            body = {"spec": {"replicas": 0}}
-            apps.patch_namespaced_stateful_set(one.metadata.name, reached.namespace, body)
+            stopping.scale(reached, reached.namespace, one.metadata.name, 0)
     for one in mine:
         if _label(one) not in sleep:
             apps.delete_namespaced_stateful_set(one.metadata.name, reached.namespace, propagation_policy="Foreground")
     if mine:
-        until_gone("pods", lambda: _left(reached, stop, sleep), say, GONE)
+        until_gone("pods", lambda: left(reached, stop, sleep), say, GONE)
 
 
-def _left(reached: Client, stop: Collection[str], sleep: Collection[str]) -> list[str]:
+def kept_stopped(objects: Sequence[Mapping[str, Any]], by: str) -> list[Mapping[str, Any]]:
+    """As they are applied of a group that stays stopped."""
+    return [_without_pod(one, by) if by and one["kind"] == "StatefulSet" else one for one in objects]
+
+
+def _without_pod(one: Mapping[str, Any], by: str) -> Mapping[str, Any]:
+    metadata = {**one["metadata"], "annotations": {**one["metadata"]["annotations"], STOPPED: by}}
+    return {**one, "metadata": metadata, "spec": {**one["spec"], "replicas": 0}}
+
+
+def left(reached: Client, stop: Collection[str], sleep: Collection[str]) -> list[str]:
+    """Pods of all these groups, and sets of those that are to have none."""
     sets = [one.metadata.name for one in reached.engine_sets() if _label(one) in stop]
     return sorted([*sets, *(pod.metadata.name for pod in reached.pods(ENGINES) if _label(pod) in {*stop, *sleep})])
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sparkloom.base.amount import bar, span
 from sparkloom.launch.downloads import amount
 from sparkloom.render.k3s import paths
 from sparkloom.site.store.remote import Remote
@@ -84,14 +85,11 @@ class Clock:
 def line(node: str, status: dict[str, Any]) -> str:
     if status["state"] != "moving":
         return f"{node}  {status['state']}"
-    left = status["total"] - status["have"]
-    parts = [
-        f"{node}  {amount(status['have'])} of {amount(status['total'])}",
-        f"{status['files_done']}/{status['files']} files",
-    ]
+    have, total = status["have"], status["total"]
+    parts = [f"{node}  {bar(have / total) if total else ''}", f"{amount(have)} of {amount(total)}"]
     if status["rate"] > 0:
-        parts += [f"{amount(status['rate'])}/s", f"{span(left / status['rate'])} left"]
-    return "  ".join(parts)
+        parts += [f"{amount(status['rate'])}/s", f"{span((total - have) / status['rate'])} left"]
+    return "  ".join([*parts, f"{status['files_done']}/{status['files']} files"])
 
 
 def ended(node: str, status: dict[str, Any]) -> str:
@@ -105,6 +103,11 @@ def ended(node: str, status: dict[str, Any]) -> str:
     )
 
 
+def measured(what: str, moved: float, seconds: float) -> dict[str, float]:
+    """Bytes a second, by which the next run foresees how long the like takes; of less than a GB it says nothing."""
+    return {what: moved / seconds} if moved >= 1e9 else {}
+
+
 def pulled(node: str, reference: str, status: dict[str, Any], seconds: float) -> str:
     if status["state"] == "done":
         return f"{node}: {reference} is here, {amount(status['moved'])} in {span(seconds)}"
@@ -115,11 +118,3 @@ def pulled(node: str, reference: str, status: dict[str, Any], seconds: float) ->
         f"{node}: {reference} cannot be pulled: {cause}. Without a way out bring it as a file: `sudo k3s ctr -n k8s.io "
         f"images import FILE` on {node}, or its archive in {paths.IMAGES}"
     )
-
-
-def span(seconds: float) -> str:
-    whole = round(seconds)
-    if whole < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

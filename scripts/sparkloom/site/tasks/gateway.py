@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import place
-from sparkloom.render import certificates, keys
+from sparkloom.render import certificates, clients, keys
 from sparkloom.render.manifests import gateway, router, waker
 from sparkloom.site import ansible, client, endpoint, objects
 from sparkloom.site import router as routers
@@ -83,6 +83,7 @@ def prove(
     silence: float,  # seconds that it may say nothing
     models: Sequence[str] = (),  # the groups to ask, each by its name
     asleep: Sequence[str] = (),  # those that nobody is to wake by asking
+    stopped: Sequence[str] = (),  # those that answer nobody until they are started
 ) -> Data:
     """Asks it, and shows what it answers."""
     file = place(key_file)
@@ -91,14 +92,16 @@ def prove(
     key = keys.read(file)
     answers = [
         endpoint.prove(served, key, max_tokens, lambda text: context.say(text, newline=False), model)
-        for model in models or ([] if asleep else [""])
+        for model in models or ([] if asleep or stopped else [""])
     ]
     if not answers:
         endpoint.prove_doors(served)
     endpoint.prove_router(served, key)
     context.say("\n")
-    line = endpoint.curl(served.url.removesuffix("/v1"), trust, file, next(iter([*models, *asleep]), ""))
+    asked = next(iter([*models, *asleep, *stopped]), "") or answers[0]["model"]
+    line = clients.every()["curl"].filled({"URL": served.url, "CA": trust, "KEY": str(file), "MODEL": asked}).run
     told = f"{served.url} streams{' from ' + ', '.join(models) if models else ''}"
-    told = told if answers else f"{served.url} is open, and all sleep that it leads to"
+    told = told if answers else f"{served.url} is open, and all that it leads to sleep or are stopped"
     told += f"; asleep, wakes with the next request: {', '.join(asleep)}" if asleep else ""
+    told += f"; stopped: {', '.join(stopped)}" if stopped else ""
     return {"answer": next(iter(answers), None), "answers": answers, "url": served.url, "curl": line, "msg": told}

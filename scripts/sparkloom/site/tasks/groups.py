@@ -110,7 +110,8 @@ def _step(context: Context, run: Mapping[str, Any], step: Callable[[Reconciler],
         return ansible.verdict(stopped.findings, "") | {"run": asdict(does.run)}
     differing = [one for one in does.changed if one.get("diff")]
     diff = [{"before_header": f"{one['kind']} {one['name']}", **one["diff"]} for one in differing]
-    return {"changed": bool(does.changed), "run": asdict(does.run), "ends": does.run.ends, "diff": diff}
+    told = {"run": asdict(does.run), "ends": does.run.ends, "measured": does.measured}
+    return {"changed": bool(does.changed), "diff": diff, **told}
 
 
 def _back(name: str, good: str, does: Reconciler, task_vars: Data) -> planning.Rollout:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from sparkloom.base import amount
 from sparkloom.site.ansible import Context, Data
 from sparkloom.site.image_transfer import Transfer
 from sparkloom.site.store import follow
@@ -65,7 +66,7 @@ def pull(
     reference: str = "",  # what is pulled; empty where nothing is missing
 ) -> Data:
     """What the node has of the image then."""
-    remote, moved = Remote.of(context, "images"), False
+    remote, measured = Remote.of(context, "images"), dict[str, float]()
     if reference:
         clock, wanted = follow.Clock(seconds), {**asked, "reference": reference}
         remote.ask("start", wanted)
@@ -74,8 +75,8 @@ def pull(
         if status["state"] != "done":
             return {"failed": True, "msg": text}
         context.say(text)
-        moved = True
-    return {"changed": moved, "answer": remote.ask("look", dict(asked))}
+        measured = follow.measured(f"image {asked['image']}", status["moved"], clock.passed)
+    return {"changed": bool(reference), "measured": measured, "answer": remote.ask("look", dict(asked))}
 
 
 def build(
@@ -93,7 +94,7 @@ def build(
         cause = status.get("cause") or "the build is gone; run this again"
         return {"failed": True, "msg": f"{remote.node}: {asked['image']} cannot be built: {cause}"}
     made = dict(remote.ask("publish", quiet))
-    passed, size = follow.span(clock.passed), made["size"] / 1e9
+    passed, size = amount.span(clock.passed), made["size"] / 1e9
     text = f"{remote.node}: {asked['image']} is built, an archive of {size:.1f} GB, in {passed}"
     context.say(text)
     return {"changed": True, "msg": text, **made}

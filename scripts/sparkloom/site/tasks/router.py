@@ -36,7 +36,8 @@ def give(
     reached = client.of(cluster)
     runs = observed.running(cluster)
     found = router.models(serving.from_vars(_listed(context, profile), cluster), cluster, runs)
-    asleep = {name for name, one in runs.items() if not one.awake}
+    asleep = {name for name, one in runs.items() if not one.awake and not one.stopped}
+    stopped = {name for name, one in runs.items() if one.stopped}
     page = reached.has_service(objects.PAGE)
     terms = Terms(
         paths=tuple(paths),
@@ -62,8 +63,9 @@ def give(
         "changed": made or given.changed,
         "drift": report.secret(objects.NAME, there=there, differs=given.changed, expected="the router's files"),
         "objects": objects.router(image, terms, [one.port for one in found], cluster, content),
-        "names": [one.name for one in found if one.secret and one.name not in asleep],
+        "names": [one.name for one in found if one.secret and one.name not in asleep | stopped],
         "asleep": sorted(asleep),
+        "stopped": sorted(stopped),
         "msg": f"{len(everybody)} keys and {len(found)} models for the router{effective}",
     }
 

@@ -57,8 +57,10 @@ def fetch(
     text, done = follow.ended(remote.node, status), status["state"] == "done"
     if done:
         context.say(text)
-    moved = status.get("moved", 0) > 0
-    return {"failed": not done, "changed": moved, "msg": text, "commits": status.get("commits", {})}
+    moved = status.get("moved", 0)
+    rate = follow.measured(f"weights {asked['models'][0]['id']}", moved, status.get("seconds", 0)) if done else {}
+    told = {"commits": status.get("commits", {}), "measured": rate}
+    return {"failed": not done, "changed": moved > 0, "msg": text, **told}
 
 
 def _start(remote: Remote, asked: Asked, secret: str, manifests: Mapping[str, str]) -> None:

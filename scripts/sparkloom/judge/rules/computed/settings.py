@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 
 from sparkloom.inputs.families import MULTIMODAL
 from sparkloom.judge.rules.base import Hit, Hits, LaunchView
+from sparkloom.launch.engines.base import model_folder
+
+PLUGINS = ("tool_parser_plugin", "reasoning_parser_plugin", "logits_processors", "middleware", "worker_extension_cls",
+           "custom_weight_loader")  # fmt: skip
 
 
 def awq_moe_quantization(view: LaunchView) -> Hits:
@@ -73,9 +78,24 @@ def token_in_env(view: LaunchView) -> Hits:
 
 
 def remote_code_unpinned(view: LaunchView) -> Hits:
+    runs = [flag for flag, _ in _plugins(view, of_the_model=True)]
     if view.on("trust_remote_code"):
-        for name in sorted(view.moving - view.consented):
-            yield Hit(f"trust_remote_code, and no commit pins {name}", "trust_remote_code")
+        runs.insert(0, "trust_remote_code")
+    for name in sorted(view.moving - view.consented) if runs else ():
+        yield Hit(f"{runs[0]}, and no commit pins {name}", runs[0])
+
+
+def code_by_flag(view: LaunchView) -> Hits:
+    for flag, value in _plugins(view, of_the_model=False):
+        yield Hit(f"{flag} is '{value}'", flag)
+
+
+def _plugins(view: LaunchView, *, of_the_model: bool) -> Iterator[tuple[str, str]]:
+    for flag in PLUGINS:
+        value = view.flag(flag)
+        text = value if isinstance(value, str) else json.dumps(value) if value else ""
+        if text and text.startswith(f"{model_folder(view.model_id)}/") == of_the_model:
+            yield flag, text
 
 
 def remote_code_by_consent(view: LaunchView) -> Hits:

@@ -14,8 +14,9 @@ export function draw(picture) {
   const up = counted.filter((group) => group.serving).length;
   find("site").textContent = picture.site || "Sparkloom";
   document.title = `${picture.site || "Sparkloom"}: ${up} of ${counted.length} serve`;
-  const asleep = counted.filter((group) => group.state === "asleep").length;
-  const told = `${up} of ${counted.length} model${counted.length === 1 ? "" : "s"} serve${up === 1 ? "s" : ""}${asleep ? `, ${asleep} asleep` : ""}`;
+  const resting = ["asleep", "stopped"].map((state) => [counted.filter((group) => group.state === state).length, state]);
+  const rest = resting.filter(([count]) => count).map(([count, state]) => `, ${count} ${state}`).join("");
+  const told = `${up} of ${counted.length} model${counted.length === 1 ? "" : "s"} serve${up === 1 ? "s" : ""}${rest}`;
   if (find("headline").textContent !== told) find("headline").textContent = told;
   fill(find("totals"),
     pair("tokens a second", number(picture.tokens_per_second, 1)),
