@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -92,7 +93,12 @@ def test_it_holds_what_it_imports_and_nothing_else(name: str) -> None:
             wanted.add(file)
             waiting += [parent for name in imports(file) for parent in (name, name.rpartition(".")[0])]
             waiting.append(module.rpartition(".")[0])
-    assert {REPO / "scripts" / path for path in files} == wanted
+    read = {
+        file.parent / beside
+        for file in wanted
+        for beside in re.findall(r'get_data\(__package__, "([^"]+)"', file.read_text())
+    }
+    assert {REPO / "scripts" / path for path in files} == wanted | read
     assert all(content == (REPO / "scripts" / path).read_bytes() for path, content in files.items())
 
 

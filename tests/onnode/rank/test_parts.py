@@ -268,7 +268,7 @@ def test_it_needs_nothing_but_python(version: str, tmp_path: Path) -> None:
         pytest.skip(f"no Python {version} on this machine")
     archive = tmp_path / "rank"
     archive.write_bytes(pack.program("rank").archive)
-    files = [name for name in zipfile.ZipFile(archive).namelist() if name != "__main__.py"]
+    files = [name for name in zipfile.ZipFile(archive).namelist() if name.endswith(".py") and name != "__main__.py"]
     modules = [name[:-3].replace("/", ".") for name in files]
     code = f"import importlib, sys; [importlib.import_module(m.removesuffix('.__init__')) for m in {modules}]"
     code += "; assert not [m for m in sys.modules if m.startswith(('yaml', 'pydantic', 'packaging', 'ansible'))]"
