@@ -28,7 +28,7 @@ INFO 11-26 19:02:31 [gpu_worker.py:298] Available KV cache memory: -1.32 GiB
 ERROR 11-26 19:02:40 [core.py:718] ValueError: No available memory for the cache blocks.
 RuntimeError: Engine core initialization failed. See root cause above.
 """
-FACTS = re.compile(r"^cause: .*?(?=^not up after)", re.M | re.S)  # of whichever machine this runs on
+FACTS = re.compile(r"^(cause: |\[\.\.\. ).*(?=^not up after)", re.M | re.S)  # of whichever machine this runs on
 VARIES = ((r"\d+(\.\d+)? s\b", "N s"), (r"\d+ (d|mo|y)\b", "N mo"), (r"\s+", " "))
 
 
@@ -92,7 +92,7 @@ def cut(text: str) -> str:
 
 def same(text: str) -> str:
     """Without what differs from day to day, and from machine to machine."""
-    text = FACTS.sub("cause: and fix:\n", text) if "\nfix:   " in text else text
+    text = FACTS.sub("cause and fix\n", text)
     for pattern, word in VARIES:
         text = re.sub(pattern, word, text)
     return text.strip()

@@ -223,10 +223,10 @@ def _served(site: Path, terminal: Console) -> None:
 
 def _next(site: Path) -> str:
     url, _, key = reach(case.cluster(site), site)
-    named = f"-i {_short(site)}"
+    named, stop = f"-i {_short(site)}", play.command(_short(TEARDOWN), site, ["-e", "teardown_serving=true"])
     return (
         f"ask it:  {url}/v1{f' with the key in {key}' if key else ''}\n"
         f"paste:   sparkloom connect openai {named}\n"
         f"see it:  sparkloom status {named}, or the page, {url}/\n"
-        f"stop it: {_short(Path(play.program('ansible-playbook')))} {named} {_short(TEARDOWN)} -e teardown_serving=true"
+        f"stop it: {shlex.join(stop)}"
     )
