@@ -173,7 +173,7 @@ def test_the_room_is_full_of_what_came_and_says_so(router: Router) -> None:
     for one in crowd:
         one.join(60)
     assert router.process.poll() is None and peak(router) < 1024
-    assert set(answers) <= {200, 503, 0} and answers.count(503) > 0, answers
+    assert set(answers) <= {200, 503, 0} and 0 < answers.count(200) < 12, answers  # 0: told while it was sending
 
 
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -3,6 +3,7 @@
 local format = string.format
 
 local SHORT = 64 * 1024
+local PATIENCE = 5 -- seconds in which so much of a body comes
 local key_version, keys = nil, {} -- of the last table that could be read; before the first one nobody has a key
 local room, longest = 0, 0 -- bytes of bodies that are here at a time, and of one
 local buckets, counted = {}, {}
@@ -110,22 +111,16 @@ end
 
 local flights, last = {}, 0
 local handles = setmetatable({}, {__mode = "k"})
-local bytes_here, bytes_of, here = 0, {}, {} -- of bodies, of all and by person; requests by person and model
+local here = {} -- requests by person and model
 
 local function take_off(handle, person)
   last = last + 1
-  flights[last], handles[handle] = {person = person, bytes = 0}, last
+  flights[last], handles[handle] = {person = person, came = 0, size = 0, marked = 0, moved = 0}, last
   return last
-end
-
-local function hold(flight, more)
-  flight.bytes, bytes_here = flight.bytes + more, bytes_here + more
-  bytes_of[flight.person] = (bytes_of[flight.person] or 0) + more
 end
 
 local function land(number)
   local flight = flights[number]
-  hold(flight, -flight.bytes)
   if flight.place then here[flight.place] = here[flight.place] - 1 end
   if flight.prompt then count("sparkloom_router_prompt_tokens_total", flight.person, flight.model, nil, flight.prompt) end
   flights[number] = nil
@@ -172,11 +167,17 @@ local function watched(handle) -- at a port that clients are not led to
   handle:respond({[":status"] = "404"}, "")
 end
 
--- A body, in pieces: what has come has room, not what was promised. Where there is none, the rest is thrown away. ----------
+-- A body, in pieces. One that moves has room for all that it promised, one that stalls for what came of it; where there is
+-- none, the rest is thrown away. Half of the room is one person's, or as much as one body may have. ------------------------
 
-local function is_room(person, more) -- half of it for one, or as much as one body may have
+local function is_room(flight, person, size, now)
   return function()
-    return bytes_here + more <= room and (bytes_of[person] or 0) + more <= math.max(room / 2, longest)
+    local all, own = size, size
+    for _, other in pairs(flights) do
+      local held = other ~= flight and (now - other.moved < PATIENCE and other.size or other.came) or 0
+      all, own = all + held, own + (other.person == person and held or 0)
+    end
+    return all <= room and own <= math.max(room / 2, longest)
   end
 end
 
@@ -193,19 +194,23 @@ local function read_body(handle, who, path, number)
     local model = models[asked]
     return model and opens(who, asked) and model.name or nil
   end, path == "/v1/chat/completions" or path == "/v1/completions")
-  local length, full = 0, false
+  local promised, length, full = math.min(tonumber(handle:headers():get("content-length") or "") or longest, longest), 0, false
   for chunk in handle:bodyChunks() do
-    local size = chunk:length()
-    full = full or length > SHORT and not look_for_room(is_room(who.name, size))
+    local size, now = chunk:length(), seconds(handle)
+    if not full and flight.came + size > SHORT and now - flight.moved >= PATIENCE then
+      full = not look_for_room(is_room(flight, who.name, math.max(promised, flight.came + size), now))
+      if not full then flight.size, flight.moved, flight.marked = promised, now, flight.came end
+    end
     if full or reader.wrong then
       chunk:setBytes("") -- what came before stays in Envoy's buffer, and counted, until it is answered
     else
       local text = read_piece(reader, chunk:getBytes(0, size))
       chunk:setBytes(text)
-      length = length + #text
-      hold(flight, size)
+      length, flight.came = length + #text, flight.came + size
+      if flight.came - flight.marked >= SHORT then flight.moved, flight.marked = now, flight.came end
     end
   end
+  flight.size = flight.came
   local whole = reader.wants == "nothing" and not reader.wrong
   local model = whole and models[named(reader)]
   local kept = handle:streamInfo():dynamicMetadata()
@@ -230,7 +235,7 @@ local function admit(handle, who, method)
     return nil
   end
   local size = tonumber(handle:headers():get("content-length") or "") or 0
-  if method == "POST" and size > SHORT and not look_for_room(is_room(who.name, math.min(size, longest))) then
+  if method == "POST" and size > SHORT and not look_for_room(is_room(nil, who.name, math.min(size, longest), now)) then
     turn_away(handle, "503", "server_error", "router_full", "as much is on its way as has room here", {["retry-after"] = "5"})
     return nil
   end
@@ -345,7 +350,7 @@ function envoy_on_response(handle)
   local status, flight = handle:headers():get(":status"), flights[told.flight or 0]
   count("sparkloom_router_requests_total", told.person, told.model or "", status, 1)
   if not flight then return end
-  hold(flight, -flight.bytes) -- its body went to the engine
+  flight.came, flight.size = 0, 0 -- its body went to the engine
   if told.model and status == "200" then
     local context = tonumber(models[told.model] and models[told.model].entry:match('"max_model_len": (%d+)'))
     flight.model, flight.prompt = told.model, math.min(math.floor(told.length / 4), context or math.huge)
