@@ -64,7 +64,7 @@ def test_up_stops_at_what_does_not_answer_and_changes_nothing(terminal: Terminal
     off(terminal.home)
     seen = terminal.type(f"sparkloom up {SITE}", 1)
     seen.has("Connection refused", "ansible_host and ansible_user in hosts.yml", "not up after", "up.log")
-    assert "Prepare every node" in seen.words
+    assert "Refuse a run" in seen.words and "Prepare every node" not in seen.words, "it was not begun"
 
 
 @pytest.mark.parametrize("play", ["preflight", "switch"])
