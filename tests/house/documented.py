@@ -63,6 +63,9 @@ def commands() -> list[Command]:
 
 
 def _of(page: Path) -> Iterator[Command]:
+    """A page with prompts shows a window: a journey types what stands behind them, all else there is output."""
+    if "\n$ " in page.read_text():
+        return
     name, fenced, lines = str(page.relative_to(REPO)), False, page.read_text().splitlines()
     for number, line in enumerate(lines, 1):
         if line.startswith("```"):
