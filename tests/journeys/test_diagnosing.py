@@ -79,3 +79,9 @@ def test_a_pod_that_got_no_gpu_is_known_by_every_engine_s_words(terminal: Termin
     for log in ("pod.log", "torch.log"):
         seen = terminal.type(f"sparkloom diagnose {log}", 1)
         seen.has("gpu-not-in-container", "fix:", "runtimeClassName nvidia", "device plugin", "nvidia-smi")
+
+
+def test_memory_that_another_process_has_is_known_by_what_torch_says_at_its_first_call(terminal: Terminal) -> None:
+    """An H100 whose memory another process held (2026-11): an AcceleratorError, and no "CUDA out of memory"."""
+    (terminal.home / "pod.log").write_text("torch.AcceleratorError: CUDA error: out of memory\n")
+    terminal.type("sparkloom diagnose pod.log", 1).has("cuda-out-of-memory", "fix:")
