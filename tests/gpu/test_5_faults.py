@@ -83,7 +83,7 @@ def test_a_bad_address_in_the_engine_is_named_and_the_group_is_back(faulty: Pod)
     assert "illegal-memory-access" in faulty.said or "illegal memory access" in told["cause"], told
 
 
-@pytest.mark.takes(100)
+@pytest.mark.takes(60)
 def test_a_bad_address_in_another_process_does_not_touch_the_engine(faulty: Pod) -> None:
     before = faulty.status["epoch"]
     log = place.done("dmesg | grep -c Xid")[1].strip()
