@@ -119,12 +119,14 @@ def form(run: Run) -> str:
     if not told:
         return "not run."
     worst = max(map(abs, told["errors"]))
+    other = told["by_context"]
+    verdict = "It holds" if told["rms"] < 0.1 else "It does not hold here"
     return (
         f"rms {100 * told['rms']:.1f} %, worst {100 * worst:.1f} %, with a share of {told['share']:.2f} of 3,352 GB/s "
-        f"and {told['layer_us']:.0f} us a layer. **{'It holds' if told['rms'] < 0.1 else 'It does not hold here'}**: "
-        f"{told['by_context']['own_ms']:.2f} ms + {told['by_context']['token_ns']:.0f} ns x context, whatever the batch, "
-        f"fits with rms {100 * told['by_context']['rms']:.1f} %. Probably Triton's decode kernel reads one "
-        "request's cache in few pieces: its length decides, not the bytes of all requests, as an H100 has room for all at once."
+        f"and {told['layer_us']:.0f} us a layer. **{verdict}**: {other['own_ms']:.2f} ms + {other['token_ns']:.0f} ns "
+        f"x context, whatever the batch, fits with rms {100 * other['rms']:.1f} %. "
+        "Probably Triton's decode kernel reads one request's cache in few pieces: its length decides, not all "
+        "requests' bytes, as an H100 has room for all."
     )
 
 
