@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: demo test test-more test-vm test-kills test-fuzz test-engines test-clients test-profiles lint setup clean help
+.PHONY: demo test test-more test-vm test-kills test-fuzz test-engines test-clients test-profiles gpu-pack test-gpu lint setup clean help
 
 demo:  ## virtual rack, cluster, three models that answer
 	@testbed/face/demo.sh
@@ -19,6 +19,10 @@ test-clients:  ## other people's client programs ask the rack
 	@testbed/face/test-clients.sh
 test-profiles:  ## every shipped profile served on the rack
 	@testbed/face/test-profiles.sh
+gpu-pack:  ## a folder for a machine with a GPU (docs/reference/gpu.md)
+	@testbed/face/gpu-pack.sh
+test-gpu:  ## a rendered rank on a GPU; skips what is not there
+	@testbed/face/test-gpu.sh
 lint:  ## style, types, layers, playbooks, generated files, pages
 	@scripts/lint/lint.sh
 setup:  ## .venv with everything that the controller needs

@@ -15,6 +15,7 @@ COMMANDS = {
     "bare": ("testbed.face.bare", "bare machines, on which the roles make a K3s cluster"),
     "vm": ("testbed.face.vm", "virtual machines with a kernel of their own"),
     "engine": ("testbed.face.engine", "the stand-in engine's images, and faults for it"),
+    "gpu": ("testbed.face.gpu", "one folder for a machine with a GPU, where tests/gpu runs"),
     "scenario": ("testbed.face.scenario", "one molecule scenario, or one step of it"),
     "kills": ("testbed.trials.kills", "kill ranks of a served model, measure until it serves again"),
     "neighbours": ("testbed.trials.neighbours", "kill one group of several, count what the others lose"),

@@ -28,6 +28,11 @@ Jul 29 06:42:35 spark2 sh[5000]: Failed to get unit file state for nm-cloud-setu
 Jul 29 06:42:37 spark2 k3s[5015]: time="2021-07-29T06:42:37Z" level=error msg="token CA hash does not match the \
 Cluster CA certificate hash: f08676bf != 8e7d49c6"
 """
+NO_GPU = """\
+[rank 0 epoch 1]   File "/sgl/server_args.py", line 1, in get_device
+[rank 0 epoch 1] RuntimeError: No accelerator (CUDA, XPU, HPU, NPU, MUSA, MPS) is available.
+"""
+NO_DRIVER = "RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU\n"
 UNKNOWN = "".join(f"INFO step {step}\n" for step in range(200)) + "".join(
     f"engine-1  | Error: part {part} of the frobnicator is bent\n" for part in "abcdefghijklmn"
 )
@@ -66,3 +71,17 @@ def test_an_unknown_failure_ends_with_twelve_lines_and_how_to_report_it(sized: T
     assert sum("frobnicator is bent" in line for line in seen.lines) == 12
     (sized.home / "noise.log").write_text("Error in cpuinfo: prctl(PR_SVE_GET_VL) failed\nINFO fine\n")
     sized.type("sparkloom diagnose noise.log").has("no known cause", "cpuinfo-sve", "means nothing")
+
+
+def test_a_pod_that_got_no_gpu_is_known_by_every_engine_s_words(terminal: Terminal) -> None:
+    (terminal.home / "pod.log").write_text(NO_GPU)
+    (terminal.home / "torch.log").write_text(NO_DRIVER)
+    for log in ("pod.log", "torch.log"):
+        seen = terminal.type(f"sparkloom diagnose {log}", 1)
+        seen.has("gpu-not-in-container", "fix:", "runtimeClassName nvidia", "device plugin", "nvidia-smi")
+
+
+def test_memory_that_another_process_has_is_known_by_what_torch_says_at_its_first_call(terminal: Terminal) -> None:
+    """An H100 whose memory another process held (2026-11): an AcceleratorError, and no "CUDA out of memory"."""
+    (terminal.home / "pod.log").write_text("torch.AcceleratorError: CUDA error: out of memory\n")
+    terminal.type("sparkloom diagnose pod.log", 1).has("cuda-out-of-memory", "fix:")

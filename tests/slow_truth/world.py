@@ -108,7 +108,7 @@ class World:
         order = GroupPlan.of({**plan, "patterns": yaml.safe_load(supervision.patterns(launch.engine)), "store": ""})
         alone = (Member(0, "spark1", "127.0.0.1"),)
         self.order = replace(order, members=alone, rails=0, patches=(), cache="", run=str(folder), proc=str(folder),
-                             words=str(folder / "words"))  # fmt: skip
+                             words=str(folder / "words"), gpu=False)  # fmt: skip
         (folder / "self").mkdir()
         (folder / "self/status").write_text("CapEff:\t000001ffffffffff\n")  # a privileged rank's
         self._surround(patch)

@@ -206,6 +206,9 @@ class Cluster(Strict):
     )
     management_interface: str = "enP7s7"
     expect_gb10: bool = True
+    expect_gpu: bool = Field(
+        default=True, description="ranks look for their GPU; false where engines run on processors"
+    )
     model_store: str = Field(default="/var/lib/sparkloom/hub", description="folder on each node that holds the weights")
     nodes: Annotated[list[Node], Field(min_length=1, max_length=64)]
     servers: list[Server] = Field(default=[], description="the group k3s_servers of the inventory")

@@ -52,6 +52,7 @@ class LaunchSketch:
     fabric: tuple[str, ...] = ()
     files: dict[str, str] = field(default_factory=dict)  # path in the pod -> content (an engine's own config file)
     ports: tuple[ports.Port, ...] = ()  # all that is listened at in its pods
+    gpu: bool = True  # its pods must find one
     seat: Placed | None = None  # of a group among others; None where one profile is served
 
     @property
@@ -168,6 +169,7 @@ def resolve(
         ranks=ranks,
         fabric=tuple(dict.fromkeys(end.half for end in topology.head.endpoints)) if engine.nccl else (),
         files=engine.files(settings, loaded),
+        gpu=cluster.expect_gpu,
         seat=seat,
     )
 

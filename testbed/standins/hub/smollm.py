@@ -47,6 +47,11 @@ def _place() -> Path:
     return store.place("smollm2", store.key_of(_inputs()))
 
 
+def file() -> Path:
+    """Where `steps` keep it."""
+    return _place() / FILE
+
+
 def _unpacked() -> Path:
     return store.place("smollm2-unpacked", store.key_of(_unpacked_inputs()))
 

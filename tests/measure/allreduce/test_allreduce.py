@@ -87,6 +87,17 @@ def test_where_nothing_crosses_the_network_it_is_refused(name: str, word: str) -
         run.objects(case.launch(name), case.cluster())
 
 
+HEAD = "spark1:94:94 [0] NCCL"
+IB_ONLY = f"""\
+{HEAD} INFO NCCL_NET set by environment to IB
+{HEAD} INFO NCCL_IB_HCA set by environment to =rocep1s0f0v0,roceP2p1s0f0v0
+{HEAD} INFO NET/IB : No device found.
+{HEAD} INFO Failed to initialize NET plugin IB
+{HEAD} WARN Failed to initialize any NET plugin
+{HEAD} INFO init.cc:1 -> 5
+"""
+
+
 def test_real_logs_over_sockets_are_no_success_at_any_speed() -> None:
     found = verdict.judge(real("socket"), rails=2, nodes=2, rail_gbit=10)
     assert found["verdict"] == "wrong-transport" and "socket" in found["why"] and found["busbw_gb_s"] == 4.037
@@ -142,6 +153,17 @@ def test_a_rank_that_dies_without_a_word_of_ours_is_quoted() -> None:
     logs = {"0": "", "1": "Traceback\nImportError: libcudart.so.13\n"}
     assert "rank 1 said last: ImportError: libcudart.so.13" in verdict.judge(logs, rails=2, nodes=2)["why"]
     assert "no rank left a log" in verdict.judge({"0": "", "1": ""}, rails=2, nodes=2)["why"]
+
+
+def test_where_nccl_alone_failed_its_known_cure_is_the_reason_not_its_raw_words() -> None:
+    """Two H100 whose pods were held to RoCE without a device (2026-11): torch's words have neither cause nor cure."""
+    raw = "DistBackendError: NCCL error in: /pytorch/NCCLUtils.cpp:1 ncclInvalidUsage: failed\nLast error:\nnothing"
+    said = f"{IB_ONLY}{json.dumps({'error': raw, 'rank': 0})}\n"
+    why = verdict.judge({"0": said, "1": said.replace("spark1", "spark2")}, rails=2, nodes=2)["why"]
+    assert "NCCL_NET=IB allows nothing else" in why and "no RoCE device" in why and "rdma link" in why
+    assert "NCCLUtils" not in why and len(why) < 500
+    silent = json.dumps({"error": raw, "rank": 0})
+    assert "NCCLUtils" in verdict.judge({"0": silent}, rails=2, nodes=2)["why"], "without NCCL's log its words are all"
 
 
 def test_an_error_of_a_rank_is_the_reason() -> None:

@@ -185,6 +185,22 @@ def test_another_transport_than_planned_stops_the_group_with_the_reason(pair: Ra
     assert pair.status(0)["transport"].startswith("NCCL transport roce")
 
 
+def test_a_transport_that_stays_wrong_is_tried_once_more_and_then_down_with_its_cause(pair: Ranks) -> None:
+    """Rails are looked at anew before the second start; what NCCL is forced to, a third one finds too."""
+    pair.plan |= {"rails": 2}
+    pair.mode(1, "socket")
+    pair.start()
+    pair.until(0, "down", "failed 2 times in a row without a token")
+    pair.until(1, "down")
+    assert "NCCL transport socket" in pair.status(0)["cause"]
+    time.sleep(1)
+    assert pair.log(0).count("engine: started") == pair.log(1).count("engine: started") == 2
+    pair.mode(1, "")
+    pair.processes[0].kill()
+    pair.start(0)  # by hand, once it is mended
+    pair.wait(pair.serving)
+
+
 @pytest.mark.parametrize("kind", ["late one-rail", "late socket"])
 def test_no_rank_serves_before_each_has_seen_its_own_way(pair: Ranks, kind: str) -> None:
     """Rank 0 gives tokens at once; what rank 1 hears of NCCL comes seconds later, and is bad."""

@@ -27,6 +27,7 @@ RING = 10.0  # three in a ring: where NVIDIA's script passes them (2026-03); 21 
 # at once, by one processor's hands, and adds the numbers up.
 GLOO = 0.25
 BY_RAILS = 0.9  # of the bytes that left a pod; its beats, its probes and DNS go by the cluster's network
+NCCLS = "NCCL error in:"  # of torch, when it is the messenger
 SMALL = 128 << 10  # what a decode step reduces
 
 
@@ -63,17 +64,22 @@ def judge(
         "sizes": (result or {}).get("sizes", []),
     }
     if not result:
-        return {
-            "verdict": "failed",
-            "why": "; ".join(errors) or f"no rank printed a result; {_last(logs)}; NCCL: {report.why}",
-            **judged,
-        }
+        return {"verdict": "failed", "why": _failed(logs, errors, report), **judged}
     best = max(row["busbw_gb_s"] for row in result["sizes"])
     small = [row["us"] for row in result["sizes"] if row["bytes"] <= SMALL]
     judged |= {"busbw_gb_s": best, "latency_us": min(small) if small else None}
     if result.get("backend") == "gloo":
         return {**judged, **_gloo(result, best, {fabric.pod_interface(number) for number in range(rails)})}
     return {**_verdict(report.verdict, report.why, best, wanted, mode), **judged}
+
+
+def _failed(logs: Mapping[str, str], errors: list[str], report: nccl_log.Report) -> str:
+    """Where NCCL alone failed, what its log gives as the cause and its cure: its error tells neither."""
+    if not errors:
+        return f"no rank printed a result; {_last(logs)}; NCCL: {report.why}"
+    if report.ranks and report.verdict == "failed" and all(NCCLS in error for error in errors):
+        return report.why
+    return "; ".join(errors)
 
 
 def _last(logs: Mapping[str, str]) -> str:

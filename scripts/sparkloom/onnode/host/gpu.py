@@ -34,6 +34,20 @@ HELD = {  # in words, and as a metric's label
     0x40: ("temperature, by hardware", "temperature-hardware"),
     0x80: ("power brake", "power-brake"),
 }
+PATIENCE = 8.0  # seconds for a driver to answer
+LOOK = r"""
+import ctypes
+count, text = ctypes.c_int(), ctypes.c_char_p()
+try:
+    cuda = ctypes.CDLL("libcuda.so.1")
+    code = cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count))
+    if code:
+        cuda.cuGetErrorString(code, ctypes.byref(text))
+        raise OSError(f"CUDA error {code}: {(text.value or b'').decode()}")
+    print("there" if count.value else "No CUDA GPUs are available")
+except OSError as error:
+    print(error)
+"""
 # A program of its own: a driver that hangs or ends its caller must not take this module with it. It says what is free
 # before it takes anything; then it keeps every SM busy and counts their cycles against the GPU's own time, which shows
 # the true clock, whatever is reported. nvidia-smi is asked in the middle of that, for the power.
@@ -143,3 +157,10 @@ def ask_cuda(seconds: float) -> Data:
     told = lines[-1]
     load = {"mhz": told["mhz"], "state": state(parsed(FIELDS, told["said"]))} if told.get("mhz") else {}
     return {"free_gib": told["free"] / GIB, "load": load}
+
+
+def missing(patience: float = PATIENCE) -> str:
+    """Why CUDA has no GPU for a program here, in the driver's words; empty where it has one. Takes nothing of it."""
+    said = run(sys.executable, "-c", LOOK, timeout=patience).strip()
+    unknown = f"the GPU's driver did not answer in {patience:.0f} s: `nvidia-smi` and `dmesg | grep Xid` on the node"
+    return "" if said == "there" else said or unknown

@@ -8,13 +8,14 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from sparkloom.onnode.rank import procs
+from sparkloom.onnode.rank import causes, procs
 from sparkloom.onnode.rank.control_port import ControlPort
 from sparkloom.onnode.rank.group import Identity, RankGroup
 from sparkloom.onnode.rank.plan import GroupPlan, Member
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.onnode.rank.wire import Message, Wire, number, text
 
+TRANSPORTS = 2  # starts in a row that NCCL took another way in: rails were looked at anew between them, so no third
 FOLLOWERS = 2.0  # seconds for the first cause, when what came first only followed it
 
 
@@ -220,6 +221,8 @@ class Head(RankGroup):
         self.budget.served = self.budget.served or self._served == self.epoch
         if not self.budget.failed(why):
             self.down = f"{self.budget.spent()}, the last time: {why}"
+        elif [causes.stop(kind) for kind in self.budget.row[-TRANSPORTS:]] == ["transport"] * TRANSPORTS:
+            self.down = f"{self.budget.in_a_row(TRANSPORTS)}, the last time: {why}"
         elif (again := self.budget.again()) > 1:
             self.log.say("again", f"{self.budget.in_a_row(again)}, each time: {why}")
 

@@ -9,7 +9,8 @@ import signal
 import time
 from collections.abc import Sequence
 
-from sparkloom.onnode.rank import kernels, modules, patching, path, procs, proof, rails, waits, watch_engine
+from sparkloom.onnode.host import gpu
+from sparkloom.onnode.rank import causes, kernels, modules, patching, path, procs, proof, rails, waits, watch_engine
 from sparkloom.onnode.rank.engine import Engine, found
 from sparkloom.onnode.rank.follower import Follower
 from sparkloom.onnode.rank.group import Identity, RankGroup
@@ -115,9 +116,12 @@ class Life:
                 self.log.faults("weights", await asyncio.to_thread(self._weights))
 
     async def _check(self) -> None:
-        """The group's secret, rails, weights, memory: until all are right. What outlasts its budget is named once."""
+        """GPU, group's secret, rails, weights, memory: until all are right. What outlasts its budget is named once."""
         begun, named = time.monotonic(), ""
-        looks = {"secret": self._secret, "rails": self._rails, "weights": self._weights, "memory": self.memory.faults}
+        looks = {
+            "gpu": self._gpu, "secret": self._secret, "rails": self._rails, "weights": self._weights,
+            "memory": self.memory.faults,
+        }  # fmt: skip
         for phase, look in looks.items():
             while not self.leaving.is_set() and (faults := await asyncio.to_thread(look)):
                 named = self._waiting(phase, "refused", faults[0], begun, named)
@@ -129,6 +133,11 @@ class Life:
             self.log.mended(("refused",))
             self.log.faults("weights", [])
             self.log.say("checked", self._as_planned())
+
+    def _gpu(self) -> list[str]:
+        """In the rules' words: an engine misses it only after minutes."""
+        why = gpu.missing() if self.plan.gpu else ""
+        return [causes.named([why], self.plan.patterns) or why] if why else []
 
     def _secret(self) -> list[str]:
         """One rank has nobody to know."""
@@ -155,8 +164,10 @@ class Life:
 
     def _waiting(self, phase: str, verdict: str, text: str, begun: float, named: str) -> str:
         """A progress line while it may still come right, the cause once it is late; what was named last."""
-        patience = self.plan.limits.check + (self.plan.limits.memory if phase == "memory" else 0)
-        if time.monotonic() - begun < patience:
+        limits = self.plan.limits
+        # A container gets its GPU when it is made, or never.
+        late = {"gpu": 0.0, "memory": limits.check + limits.memory}
+        if time.monotonic() - begun < late.get(phase, limits.check):
             self.log.progress(phase, text)
         elif text != named:
             self.log.cause(verdict, text)
@@ -187,8 +198,13 @@ class Life:
             elif group.offered != group.round:
                 named = await self._offer(begun, named)
             else:
-                self.log.progress("peers", "ready; the others are not yet")
+                self.log.progress("peers", self._ready)
             await self._pause(EVERY / 2)
+
+    @property
+    def _ready(self) -> str:
+        several = len(self.plan.members) > 1
+        return "ready; the others are not yet" if several else "ready; pauses after what failed last"
 
     async def _offer(self, begun: float, named: str) -> str:
         if not self.echoes:

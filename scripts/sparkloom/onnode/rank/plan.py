@@ -71,6 +71,7 @@ class GroupPlan:
     store: str = ""  # empty: nothing to check
     weights: tuple[dict[str, Any], ...] = ()  # {id, revision}
     rdma: bool = False
+    gpu: bool = False  # must be there before the engine starts
     rails: int = 0  # how many NCCL must use; 0 where it has nothing to do
     nccl: str = ""  # the oldest NCCL that can serve this cabling; empty where any can
     policy: str = "refuse"  # what to do when NCCL took another way: refuse, or warn

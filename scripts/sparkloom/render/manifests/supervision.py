@@ -68,6 +68,7 @@ def plan(launch: Launch, policy: str) -> dict[str, Any]:
         "store": base.MODELS,
         "weights": [{"id": model["id"], "revision": model["revision"]} for model in store.wanted(launch.profile)],
         "rdma": bool(launch.fabric),
+        "gpu": launch.gpu,
         "rails": len(launch.fabric),
         **({"nccl": fabric.RING_NCCL} if launch.topology.ring and launch.fabric else {}),
         "policy": policy,
