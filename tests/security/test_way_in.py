@@ -109,6 +109,14 @@ def head(key: str, length: int) -> bytes:
     )
 
 
+@pytest.mark.parametrize("begins", [b"{", b"x", b""])
+def test_a_body_that_is_too_long_is_told_so_whatever_it_is(router: Router, begins: bytes) -> None:
+    """Red when all that no engine would read was thrown away, uncounted: 400."""
+    body = begins + b" " * (101 * MIB)
+    answer = router.ask("POST", CHAT, ALICE, body)
+    assert answer.status == 413
+
+
 def silent(router: Router, key: str, megabytes: int) -> socket.socket:
     """An upload that says how long it will be, and sends nothing."""
     made = socket.create_connection(("127.0.0.1", router.terms.port), 20)

@@ -195,8 +195,10 @@ local function read_body(handle, who, path, number)
     return model and opens(who, asked) and model.name or nil
   end, path == "/v1/chat/completions" or path == "/v1/completions")
   local promised, length, full = math.min(tonumber(handle:headers():get("content-length") or "") or longest, longest), 0, false
+  local total = 0
   for chunk in handle:bodyChunks() do
     local size, now = chunk:length(), seconds(handle)
+    total = total + size
     if not full and flight.came + size > SHORT and now - flight.moved >= PATIENCE then
       full = not look_for_room(is_room(flight, who.name, math.max(promised, flight.came + size), now))
       if not full then flight.size, flight.moved, flight.marked = promised, now, flight.came end
@@ -215,6 +217,7 @@ local function read_body(handle, who, path, number)
   local model = whole and models[named(reader)]
   local kept = handle:streamInfo():dynamicMetadata()
   kept:set(SPACE, "full", full)
+  if total > longest then kept:set(SPACE, "too_long", longest) end
   local crowd = model and opens(who, named(reader)) and not full and crowded(flight, who, model)
   if crowd then kept:set(SPACE, "crowd", crowd) end
   kept:set(SPACE, "asked", whole and named(reader) or "")

@@ -76,6 +76,9 @@ function envoy_on_request(handle)
   if lists or method ~= "POST" then
     return refuse(handle, "405", "method_not_allowed", (lists and "GET" or "POST") .. " is what is asked here")
   end
+  if told.too_long then
+    return refuse(handle, "413", "too_long", format("a body has %d bytes at most", told.too_long))
+  end
   if told.full then
     return refuse(handle, "503", "router_full", "as much is on its way as has room here", {["retry-after"] = "5"})
   end
