@@ -17,7 +17,7 @@ from testbed.beds.rack import cluster
 PAUSE_SECONDS = 0.2
 # What a node keeps that programs and people read; Secrets that are mounted, and weights, are left out.
 FOLDERS = ("/etc", "/root", "/run", "/tmp", "/var/log", "/var/lib/kubelet", "/var/lib/sparkloom", "/usr/local")
-PASSED_OVER = ("rootfs", "kubernetes.io~secret", "blobs", "overlay2")
+PASSED_OVER = ("rootfs", "kubernetes.io~secret", "kubernetes.io~projected", "blobs", "overlay2")
 
 
 class Watch:

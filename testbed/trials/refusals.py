@@ -59,7 +59,7 @@ BEHIND = (
 )
 PEER = Expected("peer missing", 0, r"^rank 3 on \S+ has not come$")
 MTU = Expected("MTU 1500", 0, r"small frames pass, frames of \d+ bytes do not")
-SOCKET = Expected("Socket transport", 0, "nccl-socket-fallback")
+SOCKET = Expected("Socket transport", 0, "nccl-network-missing")
 BUDGET = Expected("budget", 0, r"stays down: failed \d+ times in .*, the last time: ")
 TABLE = (*AT_START, *BEHIND, PEER, MTU, SOCKET, BUDGET)
 

@@ -135,7 +135,7 @@ INPUTS = {
     # standard input and output
     "diagnose - </dev/null": (2, "standard input", "expected"),
     "diagnose - <&-": (2, "standard input", "expected"),
-    "import - <&-": (2, "-:1:1", "expected"),
+    "import - <&-": (2, "-:", "expected"),
     "lint - </dev/null": (2, "-:1:1", "sparkloom profiles"),
     "mcp </dev/null": (0,),
     "profiles >&-": (0,),

@@ -45,7 +45,7 @@ def test_who_names_a_site_or_reads_by_program_is_told_nothing(terminal: Terminal
 def test_what_cannot_be_remembered_is_refused(terminal: Terminal) -> None:
     site = off(terminal.home)
     terminal.type("sparkloom use nowhere", 2).has("nowhere", "no such inventory")
-    terminal.type("mkdir empty; sparkloom use empty", 2).has("empty/hosts.yml")
+    terminal.type("mkdir empty; sparkloom use empty", 2).has("empty: no hosts.yml")
     terminal.type("sparkloom use inventories/evening --none", 2).has("--none", "inventories/evening")
     terminal.type("sparkloom use").has("no site is remembered")
     terminal.type("sparkloom use inventories/evening/hosts.yml").has(str(site))

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from kubernetes.client import ApiException
 
-from sparkloom.site import lease, lease_renewal
+from sparkloom.site import holding, lease, lease_renewal
 from sparkloom.site.lease import Book, Held, Operation
-from sparkloom.site.tasks import operation
 
 ME = Operation("bob@desk", "desk", lease.begun(os.getpid()), "ansible-playbook site.yml")
 ALICE = Operation("alice@laptop", "laptop", "77-1", "ansible-playbook playbooks/switch.yml -e profile=x", "10:00")
@@ -218,5 +217,5 @@ def test_the_command_is_told_without_secrets() -> None:
         '--extra-vars={"token": "hunter2"}': "--extra-vars={...}",
         "hf_token: hunter2": "hf_token:***",
     }
-    shown = operation._shown
+    shown = holding._shown
     assert {word: shown(word) for word in told} == told

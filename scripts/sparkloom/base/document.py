@@ -155,11 +155,11 @@ def parse(text: str, file: str, *, doubles: bool = False) -> Document:
     except yaml.MarkedYAMLError as error:
         raise InputError([_unparsed(error, text, file)]) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InputError.single(file, f"not valid YAML: {error}".splitlines()[0], rule="bad-yaml") from None
+        raise InputError.single(file, f"not valid YAML: {error}".splitlines()[0], line=1, rule="bad-yaml") from None
     if not isinstance(document.data, dict):
         kind = "nothing" if document.data is None else "a list" if isinstance(document.data, list) else "one word"
         message = f"expected `key: value` lines at the top, found {kind}"
-        raise InputError.single(file, message, rule="wrong-type")
+        raise InputError.single(file, message, line=1, rule="wrong-type")
     return document
 
 

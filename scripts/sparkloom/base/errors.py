@@ -42,7 +42,7 @@ class InputError(Exception):
 
     @classmethod
     def single(cls, file: str, message: str, *, line: int = 0, column: int = 0, rule: str = "input") -> InputError:
-        return cls([Problem(file, line, column, message, rule)])
+        return cls([Problem(file, line, column or int(line > 0), message, rule)])
 
 
 class Refused(Exception):

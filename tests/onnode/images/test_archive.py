@@ -179,7 +179,7 @@ def test_a_large_archive_is_sent_in_pieces_and_says_how_far_it_is(tmp_path: Path
     one = {"file": str(file), "size": size, "when": 1, "images": [{"image": "org/engine:1", "digest": ""}]}
     text = image_transfer.Transfer(told, [], 60, said.append, now).bring(one)
     assert sum(pieces) == size and max(pieces) == image_transfer.PIECE
-    assert said[0].startswith("spark1  67.1 MB of 209.7 MB") and "left" in said[0]
+    assert said[0].startswith("spark1  [#####...........]  67.1 MB of 209.7 MB") and "left" in said[0]
     assert text.startswith("spark1: org/engine:1 from e.tar, 209.7 MB in ")
 
 
