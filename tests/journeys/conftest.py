@@ -23,8 +23,9 @@ SPARK = REPO / "testbed/standins/sparks/spark.sh"
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    made = tmp_path / "home"
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As short as people's are: the path of a socket, as ssh keeps one there, has 107 letters at most."""
+    made = tmp_path_factory.mktemp("j") / "home"
     made.mkdir()
     return made
 
