@@ -136,7 +136,7 @@ INPUTS = {
     "diagnose - </dev/null": (2, "standard input", "expected"),
     "diagnose - <&-": (2, "standard input", "expected"),
     "import - <&-": (2, "-:", "expected"),
-    "lint - </dev/null": (2, "-:1:1", "sparkloom profiles"),
+    "lint - </dev/null": (2, "-: no such profile", "sparkloom profiles"),
     "mcp </dev/null": (0,),
     "profiles >&-": (0,),
     "profiles --json >/dev/full": (2, "standard output", "space"),
