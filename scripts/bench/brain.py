@@ -96,7 +96,7 @@ def measure(count: int) -> Iterator[Figure]:
         manifests.build(launches.resolve(loaded, where), where, "refuse")[0]
     )
     yield per_item(f"resolve and render, mean of {count} profiles", 3, every, render)
-    yield per_item("plan of a fabric with 64 nodes", 50, [large()] * 5, fabric.plan)
+    yield per_item("plan of a fabric with 64 nodes", 50, [large()] * 5, fabric.plan.__wrapped__)
 
 
 def command(what: str, budget: float, most: float, *words: str) -> Figure:

@@ -48,11 +48,10 @@ local function brought(headers) -- as OpenAI's clients send it (a scheme is in a
   return key and #key <= 512 and key or nil
 end
 
-local function turn_away(handle, status, kind, code, message, more)
+local function turn_away(handle, status, code, message, headers)
   local size = tonumber(handle:headers():get("content-length") or "")
   if size and size <= SHORT then handle:body() end -- answered while they send, some clients lose the answer
-  more[":status"], more["content-type"] = status, "application/json"
-  handle:respond(more, format('{"error": {"message": "%s", "type": "%s", "code": "%s"}}\n', message, kind, code))
+  refuse(handle, status, code, message, headers)
 end
 
 local function asker(handle) -- whoever is nobody is told so
@@ -61,7 +60,7 @@ local function asker(handle) -- whoever is nobody is told so
   if who and not (who.ends and seconds(handle) >= who.ends) then return who end
   local why = who and "the key of " .. who.name .. " has ended" or "no such key; write Authorization: Bearer KEY"
   handle:streamInfo():dynamicMetadata():set(SPACE, "person", who and who.name or "")
-  turn_away(handle, "401", "authentication_error", "invalid_api_key", why, {["www-authenticate"] = "Bearer"})
+  turn_away(handle, "401", "invalid_api_key", why, {["www-authenticate"] = "Bearer"})
 end
 
 -- How much a minute: buckets that fill up within it -------------------------------------------------------------------
@@ -94,12 +93,6 @@ local function spend(name, kind, amount)
 end
 
 -- What was used -------------------------------------------------------------------------------------------------------
-
-local function quoted(text)
-  return '"' .. text:gsub('[%c"\\\127-\255]', function(c)
-    return byte(c) < 128 and format("\\u%04x", byte(c)) or "?"
-  end) .. '"'
-end
 
 local function count(what, person, model, status, amount)
   local series = format('%s{person=%s,model=%s%s}', what, quoted(person), quoted(model),
@@ -233,13 +226,13 @@ local function admit(handle, who, method)
   kept:set(SPACE, "person", who.name)
   local what, wait = over(who, now)
   if what then
-    turn_away(handle, "429", "rate_limit_error", "rate_limit_exceeded", what .. " a minute are granted to " .. who.name,
+    turn_away(handle, "429", "rate_limit_exceeded", what .. " a minute are granted to " .. who.name,
       {["retry-after"] = format("%d", math.max(1, math.ceil(wait)))})
     return nil
   end
   local size = tonumber(handle:headers():get("content-length") or "") or 0
   if method == "POST" and size > SHORT and not look_for_room(is_room(nil, who.name, math.min(size, longest), now)) then
-    turn_away(handle, "503", "server_error", "router_full", "as much is on its way as has room here", {["retry-after"] = "5"})
+    turn_away(handle, "503", "router_full", "as much is on its way as has room here", {["retry-after"] = "5"})
     return nil
   end
   spend(who.name, "requests", 1)
@@ -260,7 +253,7 @@ function envoy_on_request(handle)
     who = asker(handle)
     if not who then return end
     if acts and (tonumber(headers:get("content-length") or "") or longest) > SHORT then
-      return turn_away(handle, "413", "invalid_request_error", "too_long", "that is longer than the page takes", {})
+      return turn_away(handle, "413", "too_long", "that is longer than the page takes")
     end
     if not page then
       number = admit(handle, who, method)
@@ -270,7 +263,7 @@ function envoy_on_request(handle)
   if method == "GET" then -- who answers it would take one for the next request
     local sent = handle:body()
     if sent and sent:length() > 0 then
-      return turn_away(handle, "413", "invalid_request_error", "a_body", "a GET brings none", {})
+      return turn_away(handle, "413", "a_body", "a GET brings none")
     end
   end
   -- The page looks at the key of who acts once more, as others than this may reach it.

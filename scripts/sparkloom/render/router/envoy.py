@@ -24,8 +24,8 @@ from sparkloom.render.router import Group, Terms, models
 TYPES = "type.googleapis.com/envoy"
 LUA, ADMISSION, WHOLE = "envoy.filters.http.lua", "envoy.filters.http.lua.admission", "envoy.filters.http.buffer"
 SCRIPTS = {
-    "admission.lua": ("models.lua", "sha256.lua", "body.lua", "admission.lua"),
-    "router.lua": ("models.lua", "router.lua"),
+    "admission.lua": ("common.lua", "sha256.lua", "body.lua", "admission.lua"),
+    "router.lua": ("common.lua", "router.lua"),
 }
 AT_WAKER = 64  # requests of one group that may wait for its waking
 PIECE = 1 << 18  # bytes that a connection holds which nobody asked for

@@ -1,22 +1,8 @@
 -- Where a request goes, once its body is here whole: to its model's group, or back with what is wrong. admission.lua has seen
 -- whose key it is and which model the body names; between the two stands Envoy's own buffer.
-local byte, sub, format = string.byte, string.sub, string.format
+local sub, format = string.sub, string.format
 
 local up, looked = {}, 0 -- of each group, whether its engine is, and when that was asked
-
-local function quoted(text)
-  return '"' .. text:gsub('[%c"\\\127-\255]', function(c)
-    return byte(c) < 128 and format("\\u%04x", byte(c)) or "?"
-  end) .. '"'
-end
-
-local function refuse(handle, status, code, message, more)
-  local kinds = {["429"] = "rate_limit_error", ["503"] = "server_error"}
-  local kind = kinds[status] or "invalid_request_error"
-  local headers = more or {}
-  headers[":status"], headers["content-type"] = status, "application/json"
-  handle:respond(headers, format('{"error": {"message": %s, "type": "%s", "code": "%s"}}\n', quoted(message), kind, code))
-end
 
 local function names(who)
   local listed = {}
