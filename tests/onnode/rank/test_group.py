@@ -64,6 +64,31 @@ def test_four_ranks_serve_and_one_engine_s_death_restarts_them_all(four: Ranks) 
     assert [four.status(n)["epoch"] for n in range(4)] == [2] * 4
 
 
+def test_who_died_says_so_though_another_rank_was_faster_to_stop_the_group(four: Ranks) -> None:
+    """The killed rank waited for a word to go; a scheduler that followed it elsewhere ended the group meanwhile, and no
+    log said who had died.
+    """
+    four.start()
+    four.wait(four.serving)
+    os.kill(four.status(3)["engine"], signal.SIGKILL)
+    os.kill(int((four.folder / "rank0.scheduler").read_text()), signal.SIGKILL)
+    four.wait(lambda: four.serving(epoch=2))
+    assert "failed: the engine was ended by SIGKILL" in four.log(3)
+
+
+def test_a_scheduler_that_only_followed_is_not_named_for_who_died(pair: Ranks) -> None:
+    """Rank 0's scheduler lost its peer and went first, its server still ran: the group named rank 0."""
+    pair.start()
+    pair.wait(pair.serving)
+    pair.mode(0, "say RuntimeError: Connection closed by peer [127.0.0.12]:40000")
+    pair.wait(lambda: "Connection closed by peer" in pair.log(0))
+    os.kill(int((pair.folder / "rank0.scheduler").read_text()), signal.SIGKILL)
+    pair.wait(lambda: "scheduler process" in pair.log(0))
+    os.kill(pair.status(1)["engine"], signal.SIGKILL)
+    pair.wait(lambda: pair.serving(epoch=2))
+    assert "stopping: rank 1 on spark2: the engine was ended by SIGKILL" in pair.log(0)
+
+
 def test_a_node_that_shuts_down_costs_no_restart(pair: Ranks) -> None:
     """It tells every process to go, in any order: the engine's end is no failure then."""
     pair.plan["limits"]["restarts"] = 0
