@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from sparkloom.onnode.rank import answers, causes, procs, waits
+from sparkloom.onnode.rank import answers, causes, memory, procs, waits
 from sparkloom.onnode.rank.budget import PROVED
 from sparkloom.onnode.rank.engine import Engine
 from sparkloom.onnode.rank.group import RankGroup
@@ -32,7 +32,7 @@ class Watch:
     def __init__(self, plan: GroupPlan, group: RankGroup, log: StatusLog) -> None:
         self.plan, self.group, self.log = plan, group, log
         self.transport = Transport(plan.rails, len(plan.members), plan.nccl)
-        self.begun = time.monotonic()
+        self.begun, self.begun_at = time.monotonic(), time.time()
         self.stage = "starting"
         self.tokens = Tokens(plan)
         self.kernels = Kernels(plan.cache)
@@ -78,7 +78,9 @@ class Watch:
 
     async def _why(self, engine: Engine, how: str = "") -> str:
         await asyncio.sleep(LAST_LINES)
-        how = how or f"the engine {procs.described(engine.code or 0, engine.tail)}"
+        guarded = memory.guarded(self.plan, self.begun_at)
+        if guarded or not how:
+            how = f"the engine {guarded or procs.described(engine.code or 0, engine.tail)}"
         named = causes.named(engine.tail, self.plan.patterns)
         return f"{how}; {named}" if named else how
 
