@@ -16,13 +16,14 @@ from sparkloom.render.manifests.names import CONFIG_HASH, PROFILE, RANK
 from sparkloom.site import client, now
 
 AT = "2026-11-25T04:00:00+00:00"
+HEARD = "2026-11-26T12:03:40.000000Z"
 Object = Mapping[str, Any]
 
 
 class FleetCluster:
     """`lost`: pods that are not there; `ill`: pods that run and are not ready; `waiting`: what for a pod's container
     waits; all by name. `asleep`: groups of which no rank is wanted, by label; `stopped`:
-    of those, by whom and when.
+    of those, by whom and when; `heard`: when a node renewed its Lease, if not a moment ago.
     """
 
     namespace = "sparkloom"
@@ -36,6 +37,7 @@ class FleetCluster:
         self.kept: dict[str, dict[str, str]] = {}
         self.supervisors: dict[str, dict[str, Any]] = {}
         self.events: dict[str, str] = {}
+        self.heard: dict[str, str] = {}
         self.core = NS(api_client=NS(configuration=NS(retries=None)))
 
     def prove(self, name: str, objects: Sequence[Object], **more: Any) -> None:
@@ -114,6 +116,10 @@ class FleetCluster:
                     "status": {"conditions": [{"type": "Ready", "status": "True"}]},
                     "spec": {},
                 }
+                for node in self.nodes()
+            ],
+            "leases": [
+                {"metadata": {"name": node}, "spec": {"renewTime": self.heard.get(node, HEARD)}}
                 for node in self.nodes()
             ],
             "events": [{"involvedObject": {"name": of}, "message": text} for of, text in self.events.items()],

@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 Object = dict[str, Any]
 ENDS = 0.7  # seconds that a pod takes to go
+DIALS = 30.0
 KINDS = {
     "v1": {
         "pods": "Pod",
@@ -38,13 +39,16 @@ OWNERS = ("StatefulSet", "Deployment")
 
 
 class Cluster:
-    """`seen`: who had pods at once, each time that it changed; `done`: method and name of all that was written."""
+    """`seen`: who had pods at once, each time that it changed; `done`: method and name of all that was written.
+    `silent`: pods on a node that is off: who asks in them waits as long as an API server waits for a kubelet.
+    """
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], Object] = {}
         self.going: dict[str, float] = {}
         self.seen: list[frozenset[str]] = []
         self.done: list[str] = []
+        self.silent: set[str] = set()
         self.lock = threading.RLock()
 
     def put(self, *items: Object) -> None:
@@ -99,6 +103,8 @@ def serving(folder: Path) -> Iterator[tuple[Cluster, Path]]:
 
         def _answer(self) -> None:
             asked = self._body()
+            if any(f"/pods/{name}/exec" in self.path for name in cluster.silent):
+                time.sleep(DIALS)
             with cluster.lock:
                 cluster.settle()
                 status, told = _asked(cluster, self.command, self.path, asked)

@@ -1,8 +1,12 @@
-"""Has what tasks do imported once, before Ansible forks: else every task would import it, and all that it needs."""
+"""Has what tasks do imported once, before Ansible forks: else every task would import it, and all that it needs.
+
+And has Ansible's workers end when it is killed.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from typing import Any
 
@@ -10,7 +14,7 @@ from ansible.plugins.callback import CallbackBase
 
 from sparkloom.base.errors import InputError
 from sparkloom.render import pack
-from sparkloom.site import executor
+from sparkloom.site import executor, play
 from sparkloom.site.ending import does
 
 DOCUMENTATION = """
@@ -26,6 +30,10 @@ class CallbackModule(CallbackBase):
     CALLBACK_TYPE = "aggregate"
     CALLBACK_NAME = "sparkloom_once"
     CALLBACK_NEEDS_ENABLED = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        os.register_at_fork(after_in_child=play.end_with_parent)
 
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
         if (done := does(task)) != task.action:

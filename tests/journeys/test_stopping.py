@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -55,6 +56,20 @@ def test_a_weekend_without_it(terminal: Terminal, served: kube_api.Cluster) -> N
     terminal.type(f"sparkloom start {SITE}").has(f"{MODEL} serves", "2 ranks ready")
     terminal.type(f"sparkloom status {SITE}").has("serves")
     terminal.type(f"sparkloom start {SITE}").has("is not stopped", "sparkloom status")
+
+
+def test_a_spark_that_is_off_is_named_at_once(terminal: Terminal, served: kube_api.Cluster) -> None:
+    """It took 32 s, and called that Spark's rank ready."""
+    served.silent = {name for kind, name in served.objects if kind == "Pod" and "rank1" in name}
+    assert served.silent
+    begun = time.monotonic()
+    terminal.type(f"sparkloom status {SITE}").has("rank 1", "ready")  # nobody knows of it yet
+    for number, second in ((1, 40), (2, 5)):
+        spec = {"renewTime": f"2026-11-26T12:03:{second:02d}.000000Z"}
+        served.put({"kind": "Lease", "metadata": {"name": f"spark{number}"}, "spec": spec})
+    seen = terminal.type(f"sparkloom status {SITE}", 1)
+    assert time.monotonic() - begun < kube_api.DIALS / 2
+    seen.has("rank 1", "silent", "spark2 says nothing since 2026-11-26T12:03:05", "is it switched on?")
 
 
 def test_where_nothing_was_ever_served(terminal: Terminal, served: kube_api.Cluster) -> None:

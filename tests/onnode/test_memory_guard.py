@@ -56,8 +56,10 @@ def group(guard: ModuleType, place: str, processes: list[subprocess.Popen[bytes]
     folder.mkdir(parents=True)
     (folder / "cgroup.procs").write_text("".join(f"{process.pid}\n" for process in processes))
     for process, name in zip(processes, names, strict=True):
-        (guard.PROC / str(process.pid)).mkdir()
-        (guard.PROC / str(process.pid) / "comm").write_text(f"{name}\n")
+        folder = guard.PROC / str(process.pid)
+        (folder / "root/tmp/sparkloom").mkdir(parents=True)
+        first = name in ("pause", "supervisor")
+        (folder / "status").write_text(f"Name:\t{name}\nNSpid:\t{process.pid}\t{1 if first else process.pid}\n")
 
 
 def made(guard: ModuleType) -> object:
@@ -85,6 +87,51 @@ def test_below_the_floor_twice_the_engine_dies_and_its_sandbox_lives(
     assert processes[1].wait(5) == -9 and processes[0].poll() is None
     assert "7.5 GiB available, the floor is 8: killing the engine of ultra-rank2-0" in capsys.readouterr().out
     assert json.loads(guard.KEPT.read_text())["killed"] == [POD]
+
+
+def test_a_supervisor_lives_and_is_told_of_what_its_engine_died(
+    guard: ModuleType, processes: list[subprocess.Popen[bytes]]
+) -> None:
+    """It was killed too: its restart was nobody's failure, and no figure was left in the pod."""
+    start(guard)
+    group(guard, f"pod{UID}/a", processes, "supervisor", "python3", "sglang::schedul")
+    subject = made(guard)
+    memory(guard, available=7.5)
+    subject.look(0), subject.look(1)
+    assert [process.wait(5) for process in processes[1:]] == [-9, -9] and processes[0].poll() is None
+    file = guard.PROC / str(processes[0].pid) / "root/tmp/sparkloom/memory-guard.json"
+    assert json.loads(file.read_text())["found"] == "7.5 GiB available, the floor is 8"
+
+
+@pytest.mark.parametrize("where", ["root/tmp/sparkloom", "root/tmp/sparkloom/memory-guard.json"])
+def test_no_link_of_an_engine_leads_root_out_of_its_pod(
+    guard: ModuleType, processes: list[subprocess.Popen[bytes]], tmp_path: Path, where: str
+) -> None:
+    start(guard)
+    group(guard, f"pod{UID}/a", processes[:2], "supervisor", "python3")
+    place, victim = guard.PROC / str(processes[0].pid) / where, tmp_path / "of-the-node"
+    if place.is_dir():
+        place.rmdir()
+        victim.mkdir()
+    else:
+        victim.write_text("as it was")
+    place.symlink_to(victim)
+    subject = made(guard)
+    memory(guard, available=1)
+    subject.look(0), subject.look(1)
+    assert processes[1].wait(5) == -9
+    assert (list(victim.iterdir()) if victim.is_dir() else victim.read_text()) in ([], "as it was")
+
+
+def test_a_supervisor_without_an_engine_is_no_engine(
+    guard: ModuleType, processes: list[subprocess.Popen[bytes]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    start(guard)
+    group(guard, f"pod{UID}/a", processes[:1], "supervisor")
+    subject = made(guard)
+    memory(guard, available=1)
+    subject.look(0), subject.look(1)
+    assert processes[0].poll() is None and "no engine is here: nothing is done" in capsys.readouterr().out
 
 
 def test_it_waits_after_a_kill_until_the_memory_can_be_back(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sparkloom.onnode.host import backup, generated, kernel, links, rollback
+from sparkloom.onnode.tasks import main
 from tests.plugins.loading import module
 
 
@@ -33,6 +34,20 @@ class Run:
 def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(backup, "FOLDER", tmp_path / "var/origin")
     return backup.FOLDER
+
+
+def test_a_full_file_system_is_told_by_file_and_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was `OSError: [Errno 28] No space left on device`, and half of the file lay beside it."""
+
+    def fills(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fills)
+    path = tmp_path / "etc/x.conf"
+    asked = {"do": "files", "params": {"files": [{"path": str(path), "content": "new"}]}}
+    answer = main.answer(asked, check_mode=False)
+    assert answer["failed"] and answer["msg"].startswith(f"{path}: No space left on device; `df -h {path.parent}`")
+    assert list(path.parent.iterdir()) == []
 
 
 def picture(root: Path) -> dict[str, Any]:

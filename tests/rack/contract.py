@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import re
 import signal
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,13 +76,38 @@ def comes_back_from_a_kill(served: Served, rank: int) -> dict[str, Any]:
 
 def is_found_when_it_freezes(served: Served, rank: int, load: str) -> None:
     epoch = served.group.epoch()
-    if load == "idle":  # nobody asks, and the ranks' own question gets no answer
+    if load == "retried":  # each is a request that is let in, and never answered
+        with clients_that_retry(served):
+            served.signal(rank, signal.SIGSTOP)
+            print(f"out of service after {served.wait_found(epoch, OUT_OF_SERVICE):.0f} s")
+    elif load == "idle":  # nobody asks, and the ranks' own question gets no answer
         served.signal(rank, signal.SIGSTOP)
         print(f"found after {served.wait_found(epoch, 180):.0f} s")
     else:
         with served.somebody_reads(waits=240):
             served.signal(rank, signal.SIGSTOP)
     print(f"back after {served.wait_back(epoch):.0f} s more")
+
+
+@contextmanager
+def clients_that_retry(served: Served, count: int = 3) -> Iterator[None]:
+    """As SDKs do: after five seconds without an answer they ask again."""
+    over = threading.Event()
+
+    def ask() -> None:
+        while not over.is_set():
+            with suppress(Exception):  # of a pod that is gone, or says nothing
+                served.asked(tokens=8, patience=5)
+
+    asking = [threading.Thread(target=ask) for _ in range(count)]
+    for one in asking:
+        one.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for one in asking:
+            one.join()
 
 
 def goes_within_its_grace(served: Served) -> None:
@@ -95,6 +123,7 @@ def goes_within_its_grace(served: Served) -> None:
         time.sleep(1)
 
 
+OUT_OF_SERVICE = 110.0  # seconds until a frozen rank's group is not Ready, whoever asks meanwhile
 # What else on this machine may take meanwhile, in kB: more than a stand-in holds, a tenth of an engine.
 OTHERS = 300_000
 

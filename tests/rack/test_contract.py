@@ -36,7 +36,7 @@ def test_a_killed_rank_brings_the_group_back_and_no_client_waits(served: real.Se
     contract.comes_back_from_a_kill(served, rank)
 
 
-@pytest.mark.parametrize("load", ["idle", "busy"])
+@pytest.mark.parametrize("load", ["idle", "busy", "retried"])
 def test_a_frozen_rank_is_found(served: real.Served, load: str) -> None:
     contract.is_found_when_it_freezes(served, 1, load)
 

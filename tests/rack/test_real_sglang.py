@@ -70,7 +70,7 @@ def test_a_killed_scheduler_brings_the_group_back_and_no_client_waits(served: re
     assert re.search(r"failed: .*scheduler|failed: .*the engine", log), log[-3000:]
 
 
-@pytest.mark.parametrize("load", ["idle", "busy"])
+@pytest.mark.parametrize("load", ["idle", "busy", "retried"])
 def test_a_frozen_scheduler_is_found(served: real.Served, load: str) -> None:
     contract.is_found_when_it_freezes(served, 1, load)
 

@@ -77,7 +77,7 @@ def test_what_serves_is_what_this_run_has_proved() -> None:
         (Outcome(9, {"a": 1}, dry=True), "dry run: 1 change (a 1) would be made (9 s)"),
         (Outcome(9, {}, dry=True), "dry run: nothing would change (9 s)"),
         (Outcome(9, {"a": 1}, lost={"b", "a"}, serves="glm serves", failed="Look"),
-         "failed on a, b at 'Look' after 9 s; the same command goes on from there"),
+         "failed on a, b at 'Look' after 9 s; mend it, then the same command again"),
     ],
 )  # fmt: skip
 def test_the_last_line(outcome: Outcome, line: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from types import SimpleNamespace as NS
 from typing import Any
 
@@ -68,6 +69,48 @@ def test_a_rail_without_a_carrier_is_named_and_nobody_says_roce_meanwhile(monkey
     assert now["transport"] is None and now["rails"] == ["rank 1 on spark2: rail b: net2 has no carrier: cable"]
     text = status.text(now)
     assert "rail b: net2 has no carrier" in text and "roce: every rank" not in text and text.count("roce") == 3
+
+
+@pytest.mark.parametrize(
+    ("heard", "why"),
+    [
+        ({"spark4": "2026-11-26T12:03:05.000000Z"}, "its node spark4 says nothing since 2026-11-26T12:03:05+00:00: is"),
+        ({}, "its supervisor does not answer"),  # it was on ten seconds ago
+    ],
+)
+def test_a_node_that_is_off_is_named_before_kubernetes_knows_and_its_rank_is_not_ready(
+    monkeypatch: pytest.MonkeyPatch, heard: dict[str, str], why: str
+) -> None:
+    """`status` took 32 s, in which the API server waited for the node's kubelet, and called its rank ready."""
+    cluster, _ = serve(monkeypatch)
+    names = sorted(pod.metadata.name for pod in cluster.pods({}))
+    begins = {"serving": False, "phase": "peers", "text": "waits", "epoch": 3}
+    ended = {"epoch": 3, "why": "rank 3 on spark4 is gone: no word for 10 s", "at": 7.0}
+    cluster.supervisors = {name: begins | {"ended": ended} for name in names if "rank3" not in name}
+    cluster.heard = heard
+    spoken = cluster.ask
+
+    def ask(pod: Any, port: int, path: str) -> bytes:
+        if "rank3" in pod.metadata.name:
+            time.sleep(30)
+        return spoken(pod, port, path)
+
+    monkeypatch.setattr(cluster, "ask", ask)
+    begun = time.monotonic()
+    shown = status.status()
+    assert time.monotonic() - begun < 5
+    assert [(rank["state"], rank["ready"]) for rank in shown["ranks"][2:]] == [("ready", True), ("silent", False)]
+    text = status.text(shown)
+    assert why in text
+    assert not shown["serving"] and "epoch 3 ended: rank 3 on spark4 is gone: no word for 10 s" in text
+
+
+def test_a_rank_that_is_only_slow_to_say_so_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node at load 60 answers late; rank 0, which hears it every second, says that the group serves."""
+    cluster, _ = serve(monkeypatch)
+    serves = {"serving": True, "phase": "serving", "epoch": 1}
+    cluster.supervisors = {pod.metadata.name: serves for pod in cluster.pods({})[:3]}
+    assert status.status()["serving"]
 
 
 def test_a_profile_that_is_asked_about_serves_or_not(monkeypatch: pytest.MonkeyPatch) -> None:

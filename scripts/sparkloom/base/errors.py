@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:  # `bench` reads errors, and does without what a dataclass loads
@@ -51,6 +53,15 @@ class Refused(Exception):
     def __init__(self, findings: list[Finding]) -> None:
         self.findings = findings
         super().__init__(f"{len(findings)} error finding(s): " + ", ".join(sorted({f.rule for f in findings})))
+
+
+def full(error: BaseException, unnamed: str = "a file") -> str:
+    """Of a full file system: which file did not go there, and what to do; empty for any other error."""
+    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return ""
+    folder = f" {Path(error.filename).parent}" if error.filename else ""
+    cure = f"`df -h{folder}` shows its file system: make room there, then the same command again"
+    return f"{error.filename or unnamed}: {error.strerror}; {cure}"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ import sys
 from io import TextIOWrapper
 from pathlib import Path
 
-from sparkloom.base.errors import InputError, Refused
+from sparkloom.base.errors import InputError, Refused, full
 from sparkloom.cli import streams
 from sparkloom.cli.commands import ASKED_BY_SHELL, COMMANDS, PROGRAM, SHELVES
 
@@ -48,7 +48,8 @@ def main() -> None:
         streams.drop_output()
         code = 0
     except OSError as error:
-        sys.stderr.write(f"sparkloom: {error.filename or 'standard output'}: {error.strerror or error}\n")
+        told = full(error, "standard output") or f"{error.filename or 'standard output'}: {error.strerror or error}"
+        sys.stderr.write(f"sparkloom: {told}\n")
         streams.drop_output()
         code = 2
     except Exception as error:

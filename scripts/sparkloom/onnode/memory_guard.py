@@ -2,8 +2,9 @@
 
 On a GB10, CPU and GPU share the memory, and what CUDA takes is charged to no process and no control group. The
 kernel's OOM killer and systemd-oomd go by those, so nothing acts, and the node hangs until somebody cuts its power. The
-only true figure is MemAvailable. Below the floor, twice in a row, the processes of the engine's pod are killed, and
-nothing else: not the pod's sandbox, which holds the rails, and no other pod. Kubernetes starts the container again.
+only true figure is MemAvailable. Below the floor, twice in a row, the engine's processes are killed, and nothing else:
+not the pod's sandbox, which holds the rails, not the rank's supervisor, and no other pod. The supervisor finds the
+figures in a file of its own pod: it names the cause, counts it against the restarts that are left, and begins anew.
 
 Weights that were copied or read fill the page cache, and CUDA does not wait until the kernel takes it back: loads fail
 at 73 to 97 % (public reports). So the cache is dropped when an engine starts, and while free memory is below the floor
@@ -16,6 +17,7 @@ import contextlib
 import ctypes
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -24,6 +26,7 @@ from typing import Any
 
 from sparkloom.onnode.host.memory import info
 from sparkloom.onnode.host.read import text
+from sparkloom.onnode.rank.plan import GUARD_FILE, RUN
 
 LOGS = Path("/var/log/pods")
 CGROUPS = Path("/sys/fs/cgroup")
@@ -33,6 +36,7 @@ EVERY_SECONDS = 1.0
 READINGS = 2  # in a row below the floor
 AFTER_KILL_SECONDS = 20.0  # until the driver has given the memory back
 BETWEEN_DROPS_SECONDS = 10.0
+FIRST = re.compile(r"^NSpid:.*\t1$", re.M)  # as its own container counts
 
 
 def starts(namespace: str, container: str) -> set[tuple[str, str, str]]:
@@ -46,14 +50,30 @@ def starts(namespace: str, container: str) -> set[tuple[str, str, str]]:
     return started
 
 
-def processes(uid: str) -> list[int]:
-    """The pod's processes less its sandbox's."""
+def processes(uid: str) -> tuple[list[int], list[int]]:
+    """Of a pod: process 1 of each container (a rank's supervisor, the sandbox), and all others, which are an engine."""
     marks = (f"pod{uid}", f"pod{uid.replace('-', '_')}")
     inside: set[int] = set()
     for place, _, names in os.walk(CGROUPS):
         if "cgroup.procs" in names and any(mark in place for mark in marks):
             inside |= {int(pid) for pid in text(Path(place, "cgroup.procs")).split()}
-    return sorted(pid for pid in inside if pid > 0 and text(PROC / str(pid) / "comm") != "pause")
+    said = {pid: text(PROC / str(pid) / "status") for pid in sorted(inside)}
+    first = [pid for pid, status in said.items() if FIRST.search(status)]
+    return first, [pid for pid, status in said.items() if status and pid not in first]
+
+
+def tell(supervisor: int, what: dict[str, Any]) -> None:
+    """Into its own pod, where engines may write too: no link of theirs is followed."""
+    opened = [os.open(PROC / str(supervisor) / "root", os.O_RDONLY)]
+    try:
+        for name in Path(RUN).parts[1:]:
+            opened.append(os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=opened[-1]))
+        way = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
+        opened.append(os.open(GUARD_FILE, way, 0o644, dir_fd=opened[-1]))
+        os.write(opened[-1], json.dumps(what).encode())
+    finally:
+        for number in opened:
+            os.close(number)
 
 
 class Guard:
@@ -83,9 +103,8 @@ class Guard:
         clean = memory["Cached"] - memory.get("Shmem", 0) - memory.get("Mapped", 0)
         return memory["MemFree"] < self.floor < clean
 
-    def running(self, there: set[tuple[str, str, str]]) -> dict[str, list[int]]:
-        engines = {pod: processes(uid) for pod, uid, _ in there}
-        return {pod: pids for pod, pids in engines.items() if pids}
+    def running(self, there: set[tuple[str, str, str]]) -> dict[str, tuple[list[int], list[int]]]:
+        return {pod: engine for pod, uid, _ in there if (engine := processes(uid))[1]}
 
     def drop(self, now: float, why: str, memory: dict[str, float]) -> None:
         self.dropped = now
@@ -99,9 +118,12 @@ class Guard:
     def act(self, now: float, memory: dict[str, float], there: set[tuple[str, str, str]]) -> None:
         short = f"{memory['MemAvailable']:.1f} GiB available, the floor is {self.floor:g}"
         killed = self.running(there)
-        for pod, pids in killed.items():
-            say(f"{short}: killing the engine of {pod} ({len(pids)} processes)")
-            for pid in pids:
+        for pod, (supervisors, engine) in killed.items():
+            say(f"{short}: killing the engine of {pod} ({len(engine)} processes)")
+            for supervisor in supervisors:
+                with contextlib.suppress(OSError):  # the sandbox has no such folder
+                    tell(supervisor, {"when": time.time(), "found": short})
+            for pid in engine:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         if killed:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom import case
-from sparkloom.base.errors import InputError
+from sparkloom.base.errors import InputError, full
 from sparkloom.base.finding import Finding
 from sparkloom.base.repository import WORK
 from sparkloom.case import Refused
@@ -114,7 +114,7 @@ def guarded(work: Callable[[], Data]) -> Data:
     except Refused as error:
         return {"failed": True, "msg": findings_text(error.findings), "findings": [f.as_dict() for f in error.findings]}
     except Exception as error:
-        if told := patience.trouble(error):
+        if told := patience.trouble(error) or full(error):
             return {"failed": True, "msg": told}
         raise
 

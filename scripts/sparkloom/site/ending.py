@@ -131,7 +131,7 @@ class Outcome:
         took = f"{self.seconds:.0f} s"
         if self.lost:
             where = f" at '{self.failed}'" if self.failed else ""
-            return f"failed on {', '.join(sorted(self.lost))}{where} after {took}; the same command goes on from there"
+            return f"failed on {', '.join(sorted(self.lost))}{where} after {took}; mend it, then the same command again"
         count, total = ", ".join(f"{host} {count}" for host, count in changed.items()), sum(changed.values())
         if not total:
             return f"{'dry run: nothing would change' if self.dry else 'nothing changed'} ({took})"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -11,6 +13,7 @@ from pathlib import Path
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import INSTALLED, REPO, WORK
 
+PR_SET_PDEATHSIG = 1
 COLLECTIONS = Path("~/.local/share/sparkloom/collections").expanduser()  # of an installed package
 
 
@@ -30,6 +33,12 @@ def environment(**more: str) -> dict[str, str]:
     if INSTALLED:
         ours |= {"ANSIBLE_LOCAL_TEMP": str(WORK / ".build/ansible"), "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS)}
     return {**os.environ, **ours, **more}
+
+
+def end_with_parent() -> None:
+    """A worker of a run that is killed would wait on a pipe for words that nobody sends any more."""
+    if prctl := getattr(ctypes.CDLL(None), "prctl", None):  # Linux
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def require_collections() -> None:

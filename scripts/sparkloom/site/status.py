@@ -150,6 +150,7 @@ def _one(shown: Shown) -> list[str]:
         said = "; ".join(broken) if rank["ready"] else rank["cause"]
         lines.append(f"  rank {rank['rank']}  {rank['node']:<10}  " + ", ".join(part for part in parts if part))
         lines += [f"          {said}"] if said else []
+    lines += [f"  {why}" for one in shown["groups"] for why in _before(one)]
     if shown["transport"] and shown["serving"]:
         lines.append(f"  rails: {shown['transport']}")
     return lines
@@ -206,8 +207,14 @@ def _lines(one: Shown) -> list[str]:
     told = _state(one)
     way = [one["transport"]] if one["serving"] and one["transport"] else []
     restarts = [f"{one['restarts']} restarts"] if one["restarts"] else []
-    wrong = [one["cause"]] if one["cause"] else []
+    wrong = [one["cause"]] if one["cause"] else _before(one)
     return [f"  {name} on {share}{where}{asked}", f"    {'; '.join([told[0], *restarts, *told[1:], *way, *wrong])}"]
+
+
+def _before(one: Shown) -> list[str]:
+    """Of one that starts again, why it had to."""
+    ended = one["ended"] if one["state"] == "starts" else None
+    return [f"epoch {ended['epoch']} ended: {ended['why']}"] if ended else []
 
 
 def _state(one: Shown) -> list[str]:

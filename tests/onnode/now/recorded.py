@@ -137,7 +137,7 @@ class Recorded:
             return deepcopy(self.maps[name])
         listed = {
             "pods": self.pods, "configmaps": list(self.maps.values()), "nodes": self.nodes, "events": self.events,
-            "statefulsets": self.sets,
+            "statefulsets": self.sets, "leases": [],
         }[name]  # fmt: skip
         if named := query.get("fieldSelector", "").partition("metadata.name=")[2]:
             listed = [one for one in listed if one["metadata"]["name"] == named]

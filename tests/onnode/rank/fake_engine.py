@@ -122,7 +122,10 @@ def main() -> None:
         threading.Thread(target=server.serve_forever, daemon=True).start()
     while True:
         time.sleep(0.1)
-        if (now := mode()).startswith("die "):
+        if (now := mode()).startswith("say "):
+            (FOLDER / f"rank{RANK}.mode").unlink()
+            print(now.removeprefix("say "), flush=True)
+        if now.startswith("die "):
             (FOLDER / f"rank{RANK}.mode").unlink()
             print(now.removeprefix("die "), flush=True)
             os._exit(9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import signal
 import socket
@@ -62,6 +63,43 @@ def test_four_ranks_serve_and_one_engine_s_death_restarts_them_all(four: Ranks) 
     assert not set(before) & set(after) and all(gone(pid) for pid in before)
     assert "rank 2 on spark3: the engine was ended by SIGKILL" in four.log(0)
     assert [four.status(n)["epoch"] for n in range(4)] == [2] * 4
+
+
+def test_who_died_says_so_though_another_rank_was_faster_to_stop_the_group(four: Ranks) -> None:
+    """The killed rank waited for a word to go; a scheduler that followed it elsewhere ended the group meanwhile, and no
+    log said who had died.
+    """
+    four.start()
+    four.wait(four.serving)
+    os.kill(four.status(3)["engine"], signal.SIGKILL)
+    os.kill(int((four.folder / "rank0.scheduler").read_text()), signal.SIGKILL)
+    four.wait(lambda: four.serving(epoch=2))
+    assert "failed: the engine was ended by SIGKILL" in four.log(3)
+
+
+def test_a_scheduler_that_only_followed_is_not_named_for_who_died(pair: Ranks) -> None:
+    """Rank 0's scheduler lost its peer and went first, its server still ran: the group named rank 0."""
+    pair.start()
+    pair.wait(pair.serving)
+    pair.mode(0, "say RuntimeError: Connection closed by peer [127.0.0.12]:40000")
+    pair.wait(lambda: "Connection closed by peer" in pair.log(0))
+    os.kill(int((pair.folder / "rank0.scheduler").read_text()), signal.SIGKILL)
+    pair.wait(lambda: "scheduler process" in pair.log(0))
+    os.kill(pair.status(1)["engine"], signal.SIGKILL)
+    pair.wait(lambda: pair.serving(epoch=2))
+    assert "stopping: rank 1 on spark2: the engine was ended by SIGKILL" in pair.log(0)
+
+
+def test_what_the_memory_guard_ended_is_a_failure_with_its_figures(pair: Ranks) -> None:
+    pair.plan["limits"]["restarts"] = 0
+    pair.start()
+    pair.wait(pair.serving)
+    told = {"when": time.time(), "found": "7.5 GiB available, the floor is 8"}
+    (pair.folder / "run1/memory-guard.json").write_text(json.dumps(told))
+    os.kill(pair.status(1)["engine"], signal.SIGKILL)
+    cause = pair.until(0, "down")["cause"]
+    assert "rank 1 on spark2: the engine was ended by the node's memory guard: 7.5 GiB available" in cause
+    assert pair.status(0)["spent"] == 1 and pair.status(0)["stops"] == {"memory-guard": 1}
 
 
 def test_a_node_that_shuts_down_costs_no_restart(pair: Ranks) -> None:

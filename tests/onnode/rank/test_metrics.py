@@ -97,6 +97,7 @@ def test_its_words_are_one_of_a_few_phases(status: dict[str, Any], phase: str, l
         ("rank 1 on spark2 did not listen at 192.168.100.12:50052 in 300 s; its own log says why", "lender"),
         ("rank 1 on spark2 is gone: its supervisor's connection closed", "rank-lost"),
         ("rank 1 on spark2 was started anew", "rank-lost"),
+        ("rank 1 on spark2: the engine was ended by the node's memory guard: 7.5 GiB available", "memory-guard"),
         ("rank 1 on spark2 was told to go", "told-to-go"),
         ("this rank was told to go", "told-to-go"),
         ("rank 0 was told to go", "told-to-go"),

@@ -160,6 +160,20 @@ def test_every_engine_s_counters_are_names_that_its_stand_in_or_code_has() -> No
     assert engines.counters("trtllm") == ((), ())
 
 
+def test_a_request_that_is_let_in_is_no_progress_of_a_frozen_engine() -> None:
+    """Clients that retry moved the KV cache's gauges of SGLang: a frozen rank was called serving for 250 s."""
+    requests, moves = engines.counters("sglang")
+    now = [0.0]
+    progress = tokens.Progress(of(requests=list(requests), moves=list(moves)), clock=lambda: now[0])
+    while not (quiet := progress.silent(lambda: 9)):
+        now[0] += 10
+        used = now[0] * 7 % 50
+        progress.page(f"sglang:num_running_reqs 2\nsglang:num_queue_reqs {used}\nsglang:realtime_tokens_total 900\n"
+                      f"sglang:num_used_tokens {used}\nsglang:token_usage {used / 1000}\n")  # fmt: skip
+        assert now[0] <= 110
+    assert quiet <= 110
+
+
 def test_compilers_that_work_are_progress_and_hung_ones_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

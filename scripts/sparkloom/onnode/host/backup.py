@@ -43,15 +43,19 @@ def put(path: Path, file: File | None) -> None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.sparkloom")
-    with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
-        os.fchmod(stream.fileno(), file.mode)
-        if file.owner:
-            with contextlib.suppress(PermissionError):  # not root
-                os.fchown(stream.fileno(), *file.owner)
-        stream.write(file.content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    scratch.replace(path)
+    try:
+        with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+            os.fchmod(stream.fileno(), file.mode)
+            if file.owner:
+                with contextlib.suppress(PermissionError):  # not root
+                    os.fchown(stream.fileno(), *file.owner)
+            stream.write(file.content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        scratch.replace(path)
+    except OSError as error:  # a full disk names no file, and the half would stay
+        scratch.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def write(path: Path, content: str | bytes, mode: int) -> None:

@@ -6,11 +6,14 @@ What cannot be reached is named and the rest is told all the same; only without 
 
 from __future__ import annotations
 
+import contextlib
 import json
+import threading
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
+from queue import Empty, Queue
 from typing import Any, Protocol
 
 from sparkloom.onnode.kube import JSON, Unreached
@@ -30,6 +33,9 @@ ROUTER_PORT, HELD_BACK = 9090, "upstream_rq_(pending_active|active)$"  # of the 
 # Who waits for each engine; of a waker's cluster, who has its ear. What an engine does itself, it says itself.
 PENDING, ACTIVE = "envoy_cluster_upstream_rq_pending_active", "envoy_cluster_upstream_rq_active"
 HOSTS_PORT, HOSTS_PAGE = 9100, "/metrics?collect[]=textfile"  # of the node-exporter; what host_metrics writes
+FIRST, SILENT = 10.0, 2.5  # seconds for the first to speak, and after each for the next; the API itself waits 30
+LATE = timedelta(seconds=25)  # of a Lease behind the others': each is renewed every 10 s, and missed after 40
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 LONGEST = 60.0  # seconds between two looks of which a rate is still one of now
 
 
@@ -62,20 +68,20 @@ class Gatherer:
         sets = self._sets()
         ready = sum(pods.state(pod).ready for pod in ranks)
         troubled = not ranks or ready < max(len(ranks), sum(map(replicas, sets)))
-        with ThreadPoolExecutor(8) as pool:
-            reports = dict(pool.map(self._report, ranks))
-            asked = [pod for pod in ranks if _answers(pod)] if facts.get("gauges") else []
-            counted = pool.map(lambda pod: self._counted(pod, facts), asked)
-            made = {pod: page for pod, page in counted if page is not None}
-            exporters = seen.pods(self.reached, self.namespace, HOSTS) if facts.get("gauges") else []
-            hosts = dict(pool.map(self._host, exporters))
+        nodes = self._nodes()
+        reports = at_once(self._report, [pod for pod in ranks if not pods.away(pods.place(pod), nodes)])
+        asked = [pod for pod in ranks if _answers(pod)] if facts.get("gauges") else []
+        counted = at_once(lambda pod: self._counted(pod, facts), asked)
+        made = {pod: page for pod, page in counted.items() if page is not None}
+        exporters = seen.pods(self.reached, self.namespace, HOSTS) if facts.get("gauges") else []
+        hosts = at_once(self._host, exporters)
         now = self.clock()
         return Look(
             at=now,
             pods=ranks,
             sets=sets,
             applied=applied,
-            nodes=self._nodes(),
+            nodes=nodes,
             warnings=seen.warnings(self.reached, self.namespace) if troubled else {},
             reports=reports,
             gauges=made,
@@ -122,10 +128,22 @@ class Gatherer:
     def _nodes(self) -> dict[str, dict[str, Any]]:
         """By the name that pods say, and by the one that they may ask for."""
         found: dict[str, dict[str, Any]] = {}
+        heard = self._heard()
         for node in map(Seen, seen.listed(self.reached, "/api/v1/nodes", {})):
-            facts = {"ready": pods.ready(node), "cordoned": bool(node.spec.unschedulable)}
+            last = heard.get(node.metadata.name)
+            late = last and max(heard.values()) - last > LATE
+            since = pods.utc(last) if last and late else pods.unready_since(node)
+            facts = {"ready": pods.ready(node), "cordoned": bool(node.spec.unschedulable), "away_since": since}
             found |= dict.fromkeys((node.metadata.name, (node.metadata.labels or {}).get(HOSTNAME, "")), facts)
         return found
+
+    def _heard(self) -> dict[str, Any]:
+        """When each node last said that it is there; nothing for who may not read that."""
+        try:
+            leases = map(Seen, seen.listed(self.reached, LEASES, {}))
+            return {lease.metadata.name: lease.spec.renew_time for lease in leases if lease.spec.renew_time}
+        except Unreached:
+            return {}
 
     # --- what is said by who runs there -----------------------------------------------------------------------
 
@@ -169,6 +187,19 @@ class Gatherer:
         if before is None or not 0 < now - before[0] < LONGEST or page["generated"] < before[1]:
             return page.get("engine_tok_s")
         return (page["generated"] - before[1]) / (now - before[0])
+
+
+def at_once(ask: Callable[[Any], tuple[str, Any]], whom: Sequence[Any]) -> dict[str, Any]:
+    """What each says, by its name, less those that are silent long after the others."""
+    answers: Queue[tuple[str, Any]] = Queue()
+    for one in whom:
+        threading.Thread(target=lambda one=one: answers.put(ask(one)), daemon=True).start()
+    said: dict[str, Any] = {}
+    with contextlib.suppress(Empty):
+        for _ in whom:
+            name, told = answers.get(timeout=SILENT if said else FIRST)
+            said[name] = told
+    return said
 
 
 def held_back(page: str) -> dict[str, int]:

@@ -6,6 +6,7 @@ Nothing is asked here: facts of the site and one look at it come in. Nothing sec
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sparkloom.onnode.now import bars, pods
@@ -98,10 +99,14 @@ def group(one: Observed, look: Look, names: Mapping[str, str]) -> Shown:
 def _ranks(one: Observed, look: Look, names: Mapping[str, str]) -> list[Shown]:
     """Every rank that was planned or is there; nodes by the names that the inventory gives them."""
     states = [pods.state(pod) for pod in one.pods]
-    rows = [
-        pods.row(pod, state, look.reports.get(state.pod), pods.waits(pod, look.warnings, look.nodes))
-        for pod, state in zip(one.pods, states, strict=True)
-    ]
+    reports = [look.reports.get(state.pod) for state in states]
+    quiet = any(told and told.get("serving") is False for told in reports)
+    rows = []
+    for pod, rank, told in zip(one.pods, states, reports, strict=True):
+        why = pods.waits(pod, look.warnings, look.nodes)
+        mute = rank.ready and not told and (why or quiet)  # Kubernetes calls it ready for most of a minute
+        now = replace(rank, ready=False, reason="silent") if mute else rank
+        rows.append(pods.row(pod, now, told, why or (pods.MUTE if mute else "")))
     missing = {str(rank["rank"]): rank for rank in one.record.get("ranks", ())}
     missing = {number: rank for number, rank in missing.items() if number not in {state.rank for state in states}}
     if one.pods or one.wanted:  # of a group that was stopped none is missed

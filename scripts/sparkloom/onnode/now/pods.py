@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import timezone
+from datetime import datetime, timezone
 from typing import Any
 
 from sparkloom.onnode.now.labels import CONFIG_HASH, HOSTNAME, RANK
@@ -15,6 +15,7 @@ STUCK = {
     "CreateContainerConfigError", "CreateContainerError", "ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff",
     "InvalidImageName", "RunContainerError", "Unschedulable",
 }  # fmt: skip
+MUTE = "its supervisor does not answer"
 HOPELESS = {"refused", "down"}  # what a supervisor cannot mend itself, named once its budget was over
 
 
@@ -81,12 +82,22 @@ def since(pods: Iterable[Any]) -> str:
         for condition in pod.status.conditions or []
         if condition.type == "Ready" and condition.status == "True" and condition.last_transition_time
     ]
-    return max(times).astimezone(timezone.utc).isoformat(timespec="seconds") if times else ""  # noqa: UP017 - 3.10
+    return utc(max(times)) if times else ""
+
+
+def utc(time: datetime) -> str:
+    return time.astimezone(timezone.utc).isoformat(timespec="seconds")  # noqa: UP017 - 3.10
 
 
 def ready(one: Any) -> bool:
     """Whether a pod is Ready; or a node, from which the cluster hears then."""
     return any(c.type == "Ready" and c.status == "True" for c in one.status.conditions or [])
+
+
+def unready_since(node: Any) -> str:
+    """Empty for a node that is Ready."""
+    told = (c for c in node.status.conditions or [] if c.type == "Ready" and c.status != "True")
+    return next((utc(c.last_transition_time) for c in told if c.last_transition_time), "")
 
 
 ATTACHMENT = re.compile(r"network-attachment-definition(?:s\S*)? ?[(\"]+([\w.-]+)")
@@ -105,8 +116,8 @@ def waits(
 ) -> str:
     """Empty for a pod that has nothing to wait for. `warnings`: the last one of each object, by its name;
     `named`: where its image is."""
-    place = str(pod.spec.node_name or (pod.spec.node_selector or {}).get(HOSTNAME) or "any node")
-    if gone := away(place, nodes):
+    where = place(pod)
+    if gone := away(where, nodes):
         return gone
     engine = (pod.status.container_statuses or [None])[0]
     if engine and not engine.state.waiting:
@@ -115,8 +126,12 @@ def waits(
     if engine and engine.state.waiting.reason in PULL:
         words = _short(engine.state.waiting.message or told or engine.state.waiting.reason)
         image = pod.spec.containers[0].image
-        return f"its image {image} does not come to {place}: {words}; {named}"
-    return explained(told, place) or _unplaced(pod, place)
+        return f"its image {image} does not come to {where}: {words}; {named}"
+    return explained(told, where) or _unplaced(pod, where)
+
+
+def place(pod: Any) -> str:
+    return str(pod.spec.node_name or (pod.spec.node_selector or {}).get(HOSTNAME) or "any node")
 
 
 def away(place: str, nodes: Mapping[str, Mapping[str, Any]]) -> str:
@@ -124,8 +139,10 @@ def away(place: str, nodes: Mapping[str, Mapping[str, Any]]) -> str:
     known = nodes.get(place)
     if nodes and known is None:
         return f"its node {place} is not in the cluster; kubernetes_node in hosts.yml, playbooks/cluster.yml"
-    if known and not known["ready"]:
-        return f"its node {place} is not Ready: is it switched on? kubectl describe node {place}"
+    if known and (not known["ready"] or known.get("away_since")):
+        how = "says nothing" if known["ready"] else "is not Ready"
+        since = f" since {known['away_since']}" if known.get("away_since") else ""
+        return f"its node {place} {how}{since}: is it switched on? kubectl describe node {place}"
     return ""
 
 

@@ -22,6 +22,7 @@ ENDS = (
     ("told-to-go", r"(?:this rank|rank \d+(?: on \S+)?) was told to go"),
     ("rank-lost", r"rank \d+ on \S+ (?:is gone|was started anew)"),
     ("not-started", r"\S+ cannot be started"),
+    ("memory-guard", r"the engine was ended by the node's memory guard"),
     ("engine-ended", r"the engine (?:ended|was ended)"),
 )
 STOPS = (*(name for name, _ in ENDS), "other")

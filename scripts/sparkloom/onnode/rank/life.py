@@ -238,14 +238,16 @@ class Life:
         log.status["engine"] = engine.pid
         log.say("engine", f"started {words[0]} as process {engine.pid}")
         cause = await watch.until_over(engine)
-        if engine.ended.is_set():  # a node that shuts down tells every process to go, in any order
+        # A node that shuts down tells every process to go, in any order; it kills none of them at once.
+        if engine.ended.is_set() and not procs.killed(engine.code or 0, engine.tail):
             await waits.first(TOLD, self.leaving, group.stop)
-        if cause and not group.stop.is_set():
+        if cause:
             log.status["serving"] = False
             followed, broken = FOLLOWED.search(cause), log.status["rails"]
             cause = f"{broken[0]}; {cause}" if broken else cause
-            if not self.leaving.is_set():
+            if not self.leaving.is_set():  # also where the stop was faster: whoever looks for who died finds it here
                 log.cause("failed", cause)
+        if cause and not group.stop.is_set():
             group.lost(cause, own=bool(broken) or not followed)
             await waits.first(self.plan.limits.lost, group.stop)  # without rank 0 it may not come
         log.status |= {"serving": False, "engine": None, "schedulers": [], "rails": [], "moved": None, "requests": None}

@@ -6,12 +6,13 @@ the driver keeps is charged to no process.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from sparkloom.onnode.host.memory import info
-from sparkloom.onnode.rank.plan import GroupPlan
+from sparkloom.onnode.rank.plan import GUARD_FILE, GroupPlan
 
 SLACK_GIB = 8.0  # may be gone for other reasons
 CHARGED = ("AnonPages", "Shmem", "Slab", "PageTables", "KernelStack", "Mlocked")
@@ -47,6 +48,15 @@ class Memory:
     def short(self) -> bool:
         """It did not all come back, and the load is tried all the same."""
         return self._short_since is not None
+
+
+def guarded(plan: GroupPlan, since: float) -> str:
+    """How the node's memory guard ended an engine that was started then, with its figures; empty where it did not."""
+    try:
+        told = json.loads((Path(plan.run) / GUARD_FILE).read_text())
+        return f"was ended by the node's memory guard: {told['found']}" if told["when"] >= since else ""
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def holder(now: Mapping[str, float]) -> str:

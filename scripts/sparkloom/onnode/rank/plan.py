@@ -10,6 +10,8 @@ from typing import Any
 
 # What a rank is told in its environment: its number, the hash over all that was applied, this plan, its pod's address.
 RANK, CONFIG, PLAN, ADDRESS = "SPARKLOOM_RANK", "SPARKLOOM_CONFIG", "SPARKLOOM_PLAN", "SPARKLOOM_ADDRESS"
+RUN = "/tmp/sparkloom"  # of a pod: its status, and what others leave there for its supervisor
+GUARD_FILE = "memory-guard.json"  # there: what the node's memory guard says of the engine that it ended
 STATUS_PATH = "/status"  # of its probes: all that its supervisor says of itself
 
 
@@ -94,7 +96,7 @@ class GroupPlan:
     patterns: tuple[dict[str, str], ...] = ()  # {rule, severity, pattern, fix}
     group: str = ""  # the pods' label; the profile where nothing is said
     sys: str = "/sys/class"
-    run: str = "/tmp/sparkloom"
+    run: str = RUN
     proc: str = "/proc"
     words: str = "/dev/termination-log"  # what the kubelet shows when the container has ended
     limits: Limits = field(default_factory=Limits)

@@ -98,11 +98,16 @@ def collect() -> dict[int, int]:
         codes[pid] = os.waitstatus_to_exitcode(status)
 
 
+def killed(code: int, said: Iterable[str]) -> bool:
+    """By somebody else."""
+    return code == -signal.SIGKILL and not any(loglines.ENDS_ITSELF.search(line) for line in said)
+
+
 def described(code: int, said: Iterable[str] = ()) -> str:
     """How a process ended, with its last lines: SGLang kills itself, and nobody else is to be looked for then."""
     if code >= 0:
         return f"ended with status {code}"
-    if code == -signal.SIGKILL and any(loglines.ENDS_ITSELF.search(line) for line in said):
+    if code == -signal.SIGKILL and not killed(code, said):
         return "ended itself"
     try:
         name = signal.Signals(-code).name

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from sparkloom.onnode.rank import answers, causes, procs, waits
+from sparkloom.onnode.rank import answers, causes, memory, procs, waits
 from sparkloom.onnode.rank.budget import PROVED
 from sparkloom.onnode.rank.engine import Engine
 from sparkloom.onnode.rank.group import RankGroup
@@ -32,7 +32,7 @@ class Watch:
     def __init__(self, plan: GroupPlan, group: RankGroup, log: StatusLog) -> None:
         self.plan, self.group, self.log = plan, group, log
         self.transport = Transport(plan.rails, len(plan.members), plan.nccl)
-        self.begun = time.monotonic()
+        self.begun, self.begun_at = time.monotonic(), time.time()
         self.stage = "starting"
         self.tokens = Tokens(plan)
         self.kernels = Kernels(plan.cache)
@@ -53,30 +53,34 @@ class Watch:
         self.stage = causes.stage(line, self.plan.progress) or self.stage
 
     async def until_over(self, engine: Engine) -> str:
-        """The cause when this rank fails; empty when the group stops for another reason."""
+        """The cause when this rank's engine fails, also where the group's stop came as it did; else empty."""
         if self.kernels.cold:
             self.log.note("engine", COLD)
         try:
             while not self.group.stop.is_set():
                 self._kernels()
                 if engine.ended.is_set():
-                    return await self._why(engine)
-                if cause := self._transport() or self._silent() or self._headless(engine):
+                    break
+                if gone := self._headless(engine):
+                    return await self._why(engine, gone)
+                if cause := self._transport() or self._silent():
                     return cause
                 self._answer()
                 if not self._settled:
                     doing = f"{self.stage}; {self.compiling}" if self.compiling else self.stage
                     self.log.progress("engine", f"{doing}, {time.monotonic() - self.begun:.0f} s")
                 await waits.first(STEP, engine.ended, self.group.stop)
-            return ""
+            return await self._why(engine) if engine.ended.is_set() else ""
         finally:
             self.tokens.stop()
             if self._looking:
                 self._looking.cancel()
 
-    async def _why(self, engine: Engine) -> str:
+    async def _why(self, engine: Engine, how: str = "") -> str:
         await asyncio.sleep(LAST_LINES)
-        how = f"the engine {procs.described(engine.code or 0, engine.tail)}"
+        guarded = memory.guarded(self.plan, self.begun_at)
+        if guarded or not how:
+            how = f"the engine {guarded or procs.described(engine.code or 0, engine.tail)}"
         named = causes.named(engine.tail, self.plan.patterns)
         return f"{how}; {named}" if named else how
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sparkloom.base.errors import full
 from sparkloom.onnode.task import Data, Ended, Task
 
 
@@ -40,7 +41,8 @@ def answer(step: Mapping[str, Any], *, check_mode: bool) -> Data:
     except Ended as ended:
         return ended.result
     except Exception as error:
-        return {"failed": True, "msg": f"{type(error).__name__}: {error}", "exception": traceback.format_exc()}
+        told = full(error) or f"{type(error).__name__}: {error}"
+        return {"failed": True, "msg": told, "exception": traceback.format_exc()}
     return {"failed": True, "msg": f"{step['do']} gave no answer"}
 
 

@@ -340,6 +340,17 @@ local function answered(handle, told, flight)
   kept:set(SPACE, "completion_tokens", completion)
 end
 
+local function explained(handle, model, status) -- an engine that goes down answers in plain text, or without a word
+  if tonumber(status) < 500 or (handle:headers():get("content-type") or ""):find("json", 1, true) then return end
+  local said = quoted("the engine of " .. model .. " answered " .. status .. " and did not say why")
+  local body = string.format('{"error": {"message": %s, "type": "server_error", "code": "engine_failed"}}\n', said)
+  local length = handle:body(true):setBytes(body) -- this waits for its end: headers of before are no more
+  local headers = handle:headers()
+  headers:replace("content-length", tostring(length))
+  headers:replace("content-type", "application/json")
+  headers:replace("retry-after", "5")
+end
+
 function envoy_on_response(handle)
   local told = handle:streamInfo():dynamicMetadata():get(SPACE)
   if not told or not told.person then return end
@@ -354,4 +365,5 @@ function envoy_on_response(handle)
     answered(handle, told, flight)
   end
   land(told.flight)
+  if told.model then explained(handle, told.model, status) end
 end

@@ -58,7 +58,6 @@ class Model:
         finally:
             self.meter.queued -= 1
         self.meter.running += 1
-        self.meter.prompt += job.prompt_tokens
         self.jobs[job.id] = job
         try:
             self._begin()
@@ -121,6 +120,7 @@ class Model:
             if job.left():
                 raise ClientLeft("the client left")
             now = time.monotonic()
+            self.meter.prompt += 0 if job.tokens else job.prompt_tokens
             self.meter.step(len(step), now - born if not job.tokens else 0.0, now - before if before else 0.0)
             before = now
             job.tokens += len(step)

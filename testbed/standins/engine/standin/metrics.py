@@ -38,6 +38,7 @@ class Meter:
     queued: int = 0
     prompt: int = 0
     generated: int = 0
+    stepped: int = 0  # how many ran at the last step, which is when vLLM writes its gauges
     requests: int = 0
     aborted: int = 0
     ends: dict[str, int] = field(default_factory=dict)
@@ -48,6 +49,7 @@ class Meter:
 
     def step(self, tokens: int, first: float, since_last: float) -> None:
         self.generated += tokens
+        self.stepped = self.running
         now = time.monotonic()
         self.window = [(at, count) for at, count in self.window if at > now - 5] + [(now, tokens)]
         if first:
@@ -57,6 +59,7 @@ class Meter:
 
     def finished(self, why: str, tokens: int, seconds: float) -> None:
         self.requests += 1
+        self.stepped = self.running - 1
         self.ends[why] = self.ends.get(why, 0) + 1
         self.whole.add(seconds)
 
@@ -68,7 +71,7 @@ class Meter:
 
 
 def page(config: Config, meter: Meter) -> str:
-    usage = min(1.0, meter.running / (config.max_running or 32))
+    usage = min(1.0, (meter.stepped if config.engine == "vllm" else meter.running) / (config.max_running or 32))
     rows = {"sglang": _sglang, "vllm": _vllm, "llamacpp": _llamacpp}[config.engine](config, meter, usage)
     return "\n".join(rows) + "\n"
 
