@@ -48,6 +48,8 @@ def init(
     for spark in found:
         rails = f"links on {', '.join(spark.linked)}" if spark.linked else "no ConnectX-7 port with a link"
         show.complain(f"{spark.reached}: {spark.name}, {spark.address} on {spark.interface}, {rails}\n")
+        if spark.interface.startswith("wl"):  # as systemd names what has no cable
+            show.complain(f"  {spark.interface} is Wi-Fi: images take hours, each gap is an outage; plug a cable in\n")
     served = names.exact(profile or _answer("--profile", "profile to serve", _suited(len(found))))
     cluster = new_site.write(folder, found, login, served)
     shown = Path(os.path.relpath(folder))

@@ -44,7 +44,7 @@ FAILED = ("x", "bold red")
 WARNING = "[WARNING]: "
 FIX, FAIL, WARN = "-> ", "FAIL  ", "warn"  # as site/checks/report.py writes findings
 BEGIN, WIDE = 600, 72  # characters of a line that are shown: of the only one, of one beside others; the log has all
-MORE = 5  # lines beside the cause
+MORE = 9  # lines beside the cause
 TEARDOWN = repository.REPO / "playbooks" / "teardown.yml"
 
 
