@@ -192,8 +192,10 @@ def _why(error: Mapping[str, str]) -> list[str]:
     lines = [line.strip() for line in error["said"].splitlines() if line.strip()] or ["said nothing"]
     pairs = [(cause.removeprefix(FAIL), fix) for cause, fix in pairwise(lines) if fix.startswith(FIX)]
     found = [(cause, fix.removeprefix(FIX)) for cause, fix in pairs if not cause.startswith(WARN)]
+    warned = [cause for cause, _ in pairs if cause.startswith(WARN)]
     cause, _, fix = f"{error['host']}: {lines[0]}".partition("; ")
-    (cause, fix), others = (found[0], [other for other, _ in found[1:]]) if found else ((cause, fix), lines[1:])
+    cause, fix = found[0] if found else (cause, fix)
+    others = [*(other for other, _ in found[1:]), *warned] if found else lines[1:]
     told = [f"also:  {_cut(other)}" for other in others[:MORE]]
     rest = [f"       and {len(others) - MORE} more"] if len(others) > MORE else []
     return [f"cause: {cause}", *([f"fix:   {fix}"] if fix else []), *told, *rest]

@@ -44,11 +44,11 @@ class Judged:
 
     @property
     def said(self) -> str:
-        """The report, or where a window has no room for it, the worst of it."""
+        """The report, and behind one that a window has no room for the worst of it, which then stays in sight."""
         text = self.report
         if sum(1 + len(line) // COLUMNS for line in text.splitlines()) < LINES:
             return text
-        return screen(self.nodes, host.names(self.cluster), self.findings)
+        return f"{text}\n\n{screen(self.nodes, host.names(self.cluster), self.findings)}"
 
     @property
     def rows(self) -> list[dict[str, Any]]:

@@ -418,9 +418,9 @@ def test_ten_faults_at_once_stand_on_one_screen_the_worst_first(probes: dict[str
     lines = screen(NODES, host.names(CLUSTER), findings).splitlines()
     assert len(lines) <= 22 and max(map(len, lines)) < 80, lines
     faults = lines[1:21:2]
-    assert faults[0].startswith("FAIL  spark1  python: found Python 3.9.18 at /usr/bin/python3 is too old")
+    assert faults[0].startswith("FAIL  spark1  python: Python 3.9.18 at /usr/bin/python3 is too old")
     assert [line.split("  ")[0] for line in faults] == ["FAIL"] * 4 + ["warn"] * 6
-    assert all(line.startswith("      -> ") for line in lines[2:21:2])
+    assert all(line.startswith("      do: ") for line in lines[2:21:2])
     assert {line.split("  ")[2].partition(":")[0] for line in faults} <= {"python", *TOLD}
     assert lines[21] == "and 1 more" and {one.rule for one in findings} == {"python", *TOLD}
 

@@ -104,9 +104,10 @@ def report(nodes: Sequence[str], checks: Sequence[str], findings: list[Finding],
 
 
 def screen(nodes: Sequence[str], checks: Sequence[str], findings: list[Finding]) -> str:
-    """A window of it: each trouble on two lines, the worst first."""
+    """A window of it: each trouble on two lines, the worst first; what was expected the report says."""
     mend, warnings = _worst_first(checks, findings)
-    lines = table([*mend, *warnings], nodes).splitlines()
+    whole = table([*mend, *warnings], nodes).replace("      -> ", "      do: ").replace(": found ", ": ")
+    lines = [line.partition("; expected ")[0] for line in whole.splitlines()]
     shown = [line if len(line) < COLUMNS else f"{line[: COLUMNS - 4]}..." for line in lines[: 2 * MOST]]
     more = [f"and {len(lines) // 2 - MOST} more"] if lines[2 * MOST :] else []
     head = f"{len(checks)} checks on {len(nodes)} node(s): {len(mend)} to mend, {len(warnings)} to know"
