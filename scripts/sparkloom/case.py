@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # who only renders loads no capacity
 
 __all__ = [
     "Case", "HandedOut", "Inventory", "Refused", "Rendered", "cluster", "fabric", "fleet", "hand_out", "judge",
-    "launch_dict", "plan", "rank_of", "render", "render_group", "take_in",
+    "launch_dict", "plan", "rank_of", "render", "render_group", "suited", "take_in",
 ]  # fmt: skip
 
 Inventory = str | Path | Mapping[str, Any] | Cluster | None
@@ -146,6 +146,24 @@ def ranking(inventory: Inventory = None, *, asked: Asked, nodes: int | None = No
         return None if serious else (case.launch.profile, case.launch.view(measured(target, case.launch)))
 
     return verdict.ranking(filter(None, map(judged, profiles.names())), asked, nodes)
+
+
+def suited(wanted: str, inventory: Inventory = None) -> str:
+    """The wanted profile where the site has Sparks enough for it, else the measured one that fits; itself if none does.
+
+    On as many Sparks as there are, of the wanted model before others, then the fastest for one user.
+    """
+    from sparkloom.judge import profile_status, start
+
+    target = cluster(inventory)
+    most = len(target.nodes) if target.fabric.rails else 1
+    asked = profiles.load(wanted).profile
+    if asked.launch.parallel.nodes <= most:
+        return wanted
+    known = [one for one in profile_status.listing() if one["status"] == "measured" and one["nodes"] <= most]
+    known.sort(key=lambda one: (-one["nodes"], one["model"] != asked.model.id, -(one["n1"] or 0.0)))
+    good = (one["name"] for one in known if plan(one["name"], target)["start"]["verdict"] in start.GOOD)
+    return next(good, wanted)
 
 
 def take_in(text: str, name: str, inventory: Inventory = None, **options: Any) -> dict[str, Any]:

@@ -67,6 +67,13 @@ def test_up_stops_at_what_does_not_answer_and_changes_nothing(terminal: Terminal
     assert "Refuse a run" in seen.words and "Prepare every node" not in seen.words, "it was not begun"
 
 
+def test_up_on_two_sparks_takes_what_fits_them_and_says_so(terminal: Terminal) -> None:
+    hosts = off(terminal.home) / "hosts.yml"
+    hosts.write_text(re.sub(r"^ +spark[34]: .*\n", "", hosts.read_text(), flags=re.M))
+    seen = terminal.type(f"sparkloom up {SITE}", 1)
+    seen.has("super-120b-a12b-nvfp4--ep4 asks for more than the 2 Spark(s) of 'evening'", "fits and is served")
+
+
 @pytest.mark.parametrize("play", ["preflight", "switch"])
 def test_a_playbook_stops_there_too(terminal: Terminal, play: str) -> None:
     off(terminal.home)

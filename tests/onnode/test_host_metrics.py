@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from sparkloom.onnode import memory_guard
-from sparkloom.onnode.host_metrics import certificates, gpu, main
+from sparkloom.onnode.host_metrics import certificates, disks, gpu, main
 from sparkloom.render import pack
 from tests import exposition
 from tests.places import REPO
@@ -204,7 +204,7 @@ def test_the_guard_counts_what_it_stopped_and_the_node_tells_it(
     monkeypatch.setattr(memory_guard, "PROC", tmp_path)
     (tmp_path / "meminfo").write_text("MemTotal: 127500000 kB\nMemAvailable: 20971520 kB\n")
     guard = tmp_path / "guard.json"
-    settings = {"guard": str(guard)}
+    settings = {"guard": str(guard), "disks": {}}
 
     def told() -> list[exposition.Sample]:
         return exposition.read(main.page(main.samples(settings, {}, 1_800_000_000.0)))
@@ -223,12 +223,28 @@ def test_the_guard_counts_what_it_stopped_and_the_node_tells_it(
     assert main.FLOOR.name not in {s.name for s in told()}
 
 
+def test_a_disk_that_fills_tells_who_holds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in (("small", 1 << 12), ("large", 1 << 20)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_bytes(b"x" * size)
+    asked = {str(tmp_path): [f"{tmp_path}/*"], "/not/there": ["/*"]}
+
+    def told(little: int) -> list[exposition.Sample]:
+        monkeypatch.setattr(disks, "LITTLE", little)
+        return exposition.read(main.page(disks.samples(asked, 1_800_000_000.0)))
+
+    assert {one.name for one in told(0)} == {disks.FREE[0]}, "nothing is measured while there is room"
+    held = {one.labels["holder"]: one.value for one in told(1 << 62) if one.name == disks.HELD[0]}
+    assert held[f"{tmp_path}/large"] > held[f"{tmp_path}/small"] > 0
+
+
 def test_the_program_as_a_node_has_it_writes_a_whole_file(tmp_path: Path, smi: Callable[[str], None]) -> None:
     smi(f'#!/bin/sh\nexec {sys.executable} {STAND_IN} "$@"\n')
     program = pack.program("host_metrics").keep(tmp_path)
     settings = tmp_path / "settings.json"
     folder = tmp_path / "textfiles"
-    settings.write_text(json.dumps({"folder": str(folder), "guard": "/none", "certificates": {}, "endpoint": ""}))
+    asked = {"folder": str(folder), "guard": "/none", "disks": {}, "certificates": {}, "endpoint": ""}
+    settings.write_text(json.dumps(asked))
     with subprocess.Popen([sys.executable, "-I", str(program), str(settings)]) as running:
         limit = time.monotonic() + 30
         while not (folder / main.FILE).exists() and time.monotonic() < limit:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sparkloom.onnode.host import gpu, pci
+from sparkloom.onnode.host import gpu, ground, pci
 from sparkloom.onnode.host import system as host
 from sparkloom.onnode.tasks.main import answer
 from tests.plugins.loading import module
@@ -101,6 +101,38 @@ def test_content_counts_blocks_and_no_links(tmp_path: Path) -> None:
     (tmp_path / "b").symlink_to(tmp_path / "blobs/a")
     assert machine.content_gib(str(tmp_path)) == pytest.approx(1 / 1024, rel=0.1)
     assert machine.content_gib(str(tmp_path / "none")) == 0
+
+
+# --- what else lives there ------------------------------------------------------------------------------------------
+
+
+def test_the_ground_of_this_machine_can_be_read(sysfs: Path) -> None:
+    told = ground.read(sysfs, [os.getpid()])
+    assert told["wifi"] == [] and told["containers"] == [] and told["mstflint"] is False
+    (sysfs / "class/net/wlP9s9/phy80211").mkdir(parents=True)
+    assert ground.read(sysfs, [])["wifi"] == ["wlP9s9"]
+
+
+def test_a_policy_matters_where_no_cluster_has_rules_of_its_own() -> None:
+    assert ground.forward("-P FORWARD DROP\n-A FORWARD -j DOCKER-USER\n") == "DROP"
+    assert ground.forward("-P FORWARD DROP\n-A FORWARD -m comment -j KUBE-FORWARD\n") == ground.forward("") == ""
+
+
+def test_who_is_logged_in_and_what_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """loginctl of systemd 255 and apt of Ubuntu 24.04, as they print."""
+    for name, said in (
+        ("loginctl", 'case "$2" in c1) echo "Type=wayland\nClass=greeter\nName=gdm";; 3) echo "Name=ada\nType=x11\n'
+         'Class=user";; list-*|"--no-legend") echo "c1 120 gdm seat0 tty1\n 3 1000 ada seat0 tty2";; esac'),
+        ("apt", 'echo "Listing...\nnvidia-driver-580-open/noble-updates 580.173.02-0ubuntu1 arm64 [upgradable from: '
+         '580.159.03-0ubuntu1]\ncurl/noble-updates 8.5.0 arm64 [upgradable from: 8.4]"'),
+    ):  # fmt: skip
+        (tmp_path / name).write_text(f"#!/bin/sh\n{said}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(ground, "APT", tmp_path)
+    assert ground.read(tmp_path, [])["session"] == "ada" and ground.read(tmp_path, [])["updates"] == []
+    (tmp_path / "20auto-upgrades").write_text('APT::Periodic::Unattended-Upgrade "1";\n')
+    assert ground.read(tmp_path, [])["updates"] == ["nvidia-driver-580-open"]
 
 
 # --- the GPU --------------------------------------------------------------------------------------------------------

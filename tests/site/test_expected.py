@@ -32,7 +32,7 @@ def test_before_the_first_run_rates_are_guesses_and_say_so(site: Path) -> None:
     assert found["weights"] == "220.0 GB at ~50.0 MB/s: ~73 min"
     assert found["image"] == "~10.0 GB at ~50.0 MB/s: ~3 min"
     assert found["first start"] == "6 min to load, as measured, then its kernels compile, once: up to ~36 min"
-    assert told(site, None)["weights"].startswith("352.0 GB"), "the inventory's own profile"
+    assert told(site, None)["weights"].startswith("75.0 GB"), "the inventory's own profile"
 
 
 def test_a_load_that_nobody_measured_is_that_of_the_most_similar_share(site: Path) -> None:

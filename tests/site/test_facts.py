@@ -79,7 +79,7 @@ def test_a_list_that_does_not_fit_leaves_its_groups_without_a_place_and_says_so(
 
 def test_a_site_with_one_profile_has_one_group(kept: Path) -> None:
     (one,) = facts.facts(None)["groups"]
-    assert one["profile"] == "nvidia--nemotron-3-ultra-550b-a55b-nvfp4" and len(one["nodes"]) == 4
+    assert one["profile"] == "nvidia--nemotron-3-super-120b-a12b-nvfp4--ep4" and len(one["nodes"]) == 4
 
 
 @pytest.mark.parametrize(

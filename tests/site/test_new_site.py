@@ -67,6 +67,13 @@ def test_it_writes_an_inventory_of_what_the_machines_said(ssh: Path, tmp_path: P
     assert "ansible_user: ada" in text and "ansible_host: spark-a.local" in text
 
 
+def test_a_spark_on_wi_fi_is_told_what_that_costs(ssh: Path, tmp_path: Path) -> None:
+    told = SPARK.format(name="spark-w", address="10.1.0.19").replace("interface enP7s7", "interface wlP9s9")
+    Path(f"{ssh}.spark-w.local").write_text(told)
+    done = init("spark-w.local")
+    assert done.code == 0 and "wlP9s9 is Wi-Fi" in done.errors, done.errors
+
+
 def test_whatever_is_wrong_is_said_of_all_at_once_and_nothing_is_written(ssh: Path, tmp_path: Path) -> None:
     done = init("spark-a.local", "laptop", "nowhere")
     assert done.code == 2 and not (tmp_path / "inventories").exists()

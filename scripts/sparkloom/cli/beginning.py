@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import WORK
 from sparkloom.cli import names, show
 from sparkloom.cli.options import Json
-from sparkloom.inputs import inventory, remembered
-from sparkloom.judge import profile_status
+from sparkloom.inputs import inventory, remembered, serving
 from sparkloom.site import endpoint, new_site, sparks
 
 NEXT = """\
@@ -49,6 +48,8 @@ def init(
     for spark in found:
         rails = f"links on {', '.join(spark.linked)}" if spark.linked else "no ConnectX-7 port with a link"
         show.complain(f"{spark.reached}: {spark.name}, {spark.address} on {spark.interface}, {rails}\n")
+        if spark.interface.startswith("wl"):  # as systemd names what has no cable
+            show.complain(f"  {spark.interface} is Wi-Fi: images take hours, each gap is an outage; plug a cable in\n")
     served = names.exact(profile or _answer("--profile", "profile to serve", _suited(len(found))))
     cluster = new_site.write(folder, found, login, served)
     shown = Path(os.path.relpath(folder))
@@ -90,7 +91,7 @@ def _answer(option: str, question: str, proposed: str) -> str:
 
 
 def _suited(nodes: int) -> str:
-    """The profile measured fastest among those for so many Sparks."""
-    fitting: Sequence[dict[str, object]] = [item for item in profile_status.listing() if item["nodes"] == nodes]
-    measured = [item for item in fitting if item["status"] == "measured"] or list(fitting)
-    return str(max(measured, key=lambda item: float(str(item["n1"] or 0)))["name"]) if measured else ""
+    """The shipped example's profile, or what fits on so many Sparks."""
+    example = inventory.load()
+    wanted = serving.load(None, example).entries[0].profile
+    return case.suited(wanted, example.model_copy(update={"nodes": example.nodes[:nodes]}))

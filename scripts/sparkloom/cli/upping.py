@@ -21,6 +21,7 @@ from sparkloom.base import amount, repository
 from sparkloom.base.errors import InputError
 from sparkloom.cli import names, show
 from sparkloom.cli.options import AskBecomePass, Inventory, named_site
+from sparkloom.inputs import serving
 from sparkloom.inputs.inventory import require_own, shipped
 from sparkloom.onnode.now.groups import healthy
 from sparkloom.site import expected, play, status
@@ -43,7 +44,7 @@ FAILED = ("x", "bold red")
 WARNING = "[WARNING]: "
 FIX, FAIL, WARN = "-> ", "FAIL  ", "warn"  # as site/checks/report.py writes findings
 BEGIN, WIDE = 600, 72  # characters of a line that are shown: of the only one, of one beside others; the log has all
-MORE = 5  # lines beside the cause
+MORE = 9  # lines beside the cause
 TEARDOWN = repository.REPO / "playbooks" / "teardown.yml"
 
 
@@ -60,7 +61,7 @@ def up(
     site = inventory or _only_site()
     cluster = case.cluster(site)
     require_own(cluster.example)
-    profile = profile and names.exact(profile)
+    profile = names.exact(profile) if profile else _fitting(site)
     given = (("--limit", limit), ("--tags", tags), ("-e", profile and f"profile={profile}"))
     extra = [word for option, value in given if value for word in (option, value)]
     play.require_collections()
@@ -82,6 +83,20 @@ def _only_site() -> Path:
         return found[0]
     told = f"there are {', '.join(path.name for path in found)}" if found else "none is in inventories/ here"
     return named_site(None, f"which site? {told};")
+
+
+def _fitting(site: Path) -> str | None:
+    """Nothing where the inventory's profile has its Sparks, or a list says what is served; else what fits here."""
+    cluster = case.cluster(site)
+    asked = serving.load(site, cluster)
+    wanted = asked.entries[0].profile if asked.entries and not asked.listed else ""
+    found = case.suited(wanted, cluster) if wanted else ""
+    if found == wanted:
+        return None
+    told = f"{wanted} asks for more than the {len(cluster.nodes)} Spark(s) of '{cluster.name}'; {found} fits and is"
+    change = "served: write it as `profile:` in cluster.yml, or name another with --profile"
+    show.paragraph(show.console(), f"{told} {change}")
+    return found
 
 
 def _ahead(terminal: Console, site: Path, profile: str | None, tags: str | None) -> float:
@@ -178,8 +193,10 @@ def _why(error: Mapping[str, str]) -> list[str]:
     lines = [line.strip() for line in error["said"].splitlines() if line.strip()] or ["said nothing"]
     pairs = [(cause.removeprefix(FAIL), fix) for cause, fix in pairwise(lines) if fix.startswith(FIX)]
     found = [(cause, fix.removeprefix(FIX)) for cause, fix in pairs if not cause.startswith(WARN)]
+    warned = [cause for cause, _ in pairs if cause.startswith(WARN)]
     cause, _, fix = f"{error['host']}: {lines[0]}".partition("; ")
-    (cause, fix), others = (found[0], [other for other, _ in found[1:]]) if found else ((cause, fix), lines[1:])
+    cause, fix = found[0] if found else (cause, fix)
+    others = [*(other for other, _ in found[1:]), *warned] if found else lines[1:]
     told = [f"also:  {_cut(other)}" for other in others[:MORE]]
     rest = [f"       and {len(others) - MORE} more"] if len(others) > MORE else []
     return [f"cause: {cause}", *([f"fix:   {fix}"] if fix else []), *told, *rest]

@@ -16,6 +16,7 @@ from sparkloom.judge.flags import UNDECIDED
 STARTS, SHOULD, MAY_NOT, WILL_NOT = "starts", "should start", "may not start", "will not start"
 ORDER = (STARTS, SHOULD, MAY_NOT, WILL_NOT)  # as somebody who chooses wants them
 FILE = "file-of-the-author"
+GOOD = (STARTS, SHOULD)  # nothing that is known speaks against it
 TIGHT = "near-guard-floor"  # the rule that knows how much must stay free; as a warning it says that too little does
 RANGE = "only at the better end of what is known of memory does it fit"
 BENCH = "sparkloom bench, once it serves"

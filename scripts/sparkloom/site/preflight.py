@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from sparkloom.onnode.weights.layout import Store
 from sparkloom.render.k3s import machines
 from sparkloom.site.checks import host, management, memories, software
 from sparkloom.site.checks.host import Expected
-from sparkloom.site.checks.report import as_dict, report
+from sparkloom.site.checks.report import COLUMNS, LINES, as_dict, report, screen
 
 GIB = 2**30
 
@@ -42,12 +43,20 @@ class Judged:
         return f"{text}\nfirmware of the rails' ports: {', '.join(sorted(versions))}" if versions else text
 
     @property
+    def said(self) -> str:
+        """The report, and behind one that a window has no room for the worst of it, which then stays in sight."""
+        text = self.report
+        if sum(1 + len(line) // COLUMNS for line in text.splitlines()) < LINES:
+            return text
+        return f"{text}\n\n{screen(self.nodes, host.names(self.cluster), self.findings)}"
+
+    @property
     def rows(self) -> list[dict[str, Any]]:
         """The findings as data."""
         return [as_dict(finding) for finding in self.findings]
 
     def keep(self, folder: Path) -> str:
-        """preflight.json of the site: facts and judgements, for `jq` and for the next person."""
+        """preflight.json of the site: facts and judgements, for `jq`; and preflight.txt, the report."""
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "preflight.json"
         content: dict[str, Any] = {
@@ -58,6 +67,7 @@ class Judged:
             "nodes": {node: _kept(probe) for node, probe in self.probes.items()},
         }
         path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
+        path.with_suffix(".txt").write_text(f"{self.report}\n")
         sparks = {node.name: self.probes[node.name] for node in self.cluster.nodes if node.name in self.probes}
         site_memory.keep(folder / site_memory.FILE, memories.free_to_cuda(sparks), content["when"])
         return str(path)
@@ -80,12 +90,12 @@ def reads(cluster: Cluster, settings: Mapping[str, Any]) -> dict[str, dict[str, 
     if cluster.kubernetes.provider == "k3s":
         machines.members(cluster)  # what is missing or twice in hosts.yml is said now, not when K3s is installed
     every, store = machines.every(cluster), [cluster.model_store]
-    folders = list(_folders(cluster, settings))
+    folders = [*_folders(cluster, settings), host.LAYERS]
     return {
         machine.name: {
             "paths": [settings["disk_path"], *(store if machine.spark else ())],
             "folders": folders if machine.spark else [],
-            "listens": list(machine.listens),
+            "listens": [*machine.listens, *(settings["endpoint_ports"] if machine.spark and machine.role else ())],
             "reach": [{"name": o.name, "address": o.address} for o in management.reaches(machine, every)],
             "cuda": machine.spark and bool(settings["cuda"]),
         }
@@ -112,8 +122,8 @@ def judge(
     folders = _folders(cluster, settings)
     # of the store only the folder of this model was measured
     read = {
-        node: {**probe, "content_gib": {cluster.model_store: sum(probe["content_gib"].get(f, 0.0) for f in folders)}}
-        if "content_gib" in probe
+        node: {**probe, "content_gib": {**known, cluster.model_store: sum(known.get(f, 0.0) for f in folders)}}
+        if (known := probe.get("content_gib")) is not None
         else probe
         for node, probe in probes.items()
     }
@@ -132,8 +142,10 @@ def _expected(cluster: Cluster, settings: Mapping[str, Any]) -> Expected:
     if settings["count_weights"]:
         for (node, _), size in _checkpoints(cluster, settings).items():
             counted[node] = counted.get(node, 0.0) + size
+    images = {(rank.place.node.name, one.image) for one in _launches(cluster, settings) for rank in one.ranks}
+    packed = {node: settings["image_gib"] * n for node, n in Counter(node for node, _ in images).items()}
     told = {field.name: settings[field.name] for field in fields(Expected) if field.name in settings}
-    return Expected(**told, store=cluster.model_store, weights_gib=counted)
+    return Expected(**told, store=cluster.model_store, weights_gib=counted, images_gib=packed)
 
 
 def _checkpoints(cluster: Cluster, settings: Mapping[str, Any]) -> dict[tuple[str, str], float]:

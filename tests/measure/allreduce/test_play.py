@@ -51,7 +51,7 @@ def test_the_verdict_is_the_play_s(tmp_path: Path, code: int, verdict: str) -> N
     done = play(environment(tmp_path, program), "-e", "fabric_check_between=pods")
     assert (done.returncode == 0) == (code == 0) and verdict in done.stdout, done.stdout + done.stderr
     asked = (tmp_path / "asked").read_text().split()
-    assert asked[:2] == ["allreduce", "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"] and asked[-3:] == [
+    assert asked[:2] == ["allreduce", "nvidia--nemotron-3-super-120b-a12b-nvfp4--ep4"] and asked[-3:] == [
         "1073741824",
         "--backend",
         "nccl",

@@ -94,6 +94,8 @@ def test_a_pull_is_followed_in_bytes_and_held_by_its_digest(place: Place, regist
     by_digest = reference.parse(registry.image).at(tag)
     assert main.hold(runtime, registry.image, tag, retag=False) == {"changed": [by_digest]}
     assert main.hold(runtime, registry.image, tag, retag=True) == {"changed": []}
+    labelled = runtime.run("images", "ls", f"name=={json.dumps(by_digest)}")
+    assert "io.cri-containerd.pinned=pinned" in labelled, "the kubelet's tidying of a full disk takes it away"
 
 
 @REAL

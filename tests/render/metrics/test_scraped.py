@@ -18,6 +18,7 @@ import pytest
 
 from sparkloom import case
 from sparkloom.onnode.host import backup
+from sparkloom.onnode.host_metrics import disks
 from sparkloom.onnode.host_metrics import main as host_metrics
 from sparkloom.onnode.rank import probes
 from sparkloom.render.metrics import alerts, dashboards, scrapes, series
@@ -125,7 +126,8 @@ def _host_file(folder: Path) -> None:
     made[1].write_text('{"floor_gib": 8}')
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{made[0].parent}:/usr/bin:/bin")
-        settings = {"guard": str(made[1])}
+        patch.setattr(disks, "LITTLE", 1 << 62)  # any disk is one that fills
+        settings = {"guard": str(made[1]), "disks": {str(folder): [f"{folder}/*"]}}
         text = host_metrics.page(host_metrics.samples(settings, {"endpoint": time.time() + 86400}, time.time()))
         # nothing holds this GPU back, and a panel shows what does
         held = 'sparkloom_gpu_held_back{gpu="0",reason="temperature"} '

@@ -14,10 +14,11 @@ from sparkloom import case
 from sparkloom.base.finding import Finding, errors
 from sparkloom.inputs import inventory
 from sparkloom.launch import fabric
+from sparkloom.render.k3s import machines
 from sparkloom.site import preflight
-from sparkloom.site.checks import clocks, host, ports, software
+from sparkloom.site.checks import clocks, ground, host, ports, software
 from sparkloom.site.checks.host import Expected
-from sparkloom.site.checks.report import report
+from sparkloom.site.checks.report import report, screen
 from tests.site.foreign import published
 
 CLUSTER = inventory.load()
@@ -81,6 +82,8 @@ def machine(node: str = "spark1") -> Machine:
             {"path": STORE, "free_gib": 500.0, "device": 1},
         ],
         "content_gib": {STORE: 0.0},
+        "ground": {"wifi": ["wlP9s9"], "forward": "DROP", "containers": [], "session": "", "updates": [],
+                   "zone": "Etc/UTC", "persistence": "active", "mstflint": False},
         "firewall": {"ufw": "", "firewalld": False, "nft": True},
         "listening": [],
         "reached": [],
@@ -128,7 +131,6 @@ def taken(port: int, unit: str = "snap.microk8s.daemon-kubelite.service", *, our
 
 
 FAULTS: list[tuple[str, Fault, str, str]] = [
-    ("python", lambda p: p["system"].update(python=[3, 6, 9]), "3.6.9", "error"),
     ("sudo", lambda p: p["system"].update(euid=1000), "uid 1000", "error"),
     ("machine", lambda p: (p["system"].update(release=""), p.update(gpus=[])), "no /etc/dgx-release", "error"),
     ("machine", lambda p: (p["system"].update(release="DGX_NAME=A100"), p.update(gpus=["0x20b5"])), "A100", "error"),
@@ -170,7 +172,16 @@ FAULTS: list[tuple[str, Fault, str, str]] = [
     ("firewall", lambda p: p["firewall"].update(firewalld=True), "firewalld runs", "error"),
     ("firewall", lambda p: p["firewall"].update(nft=False), "no nft", "error"),
     ("ports", lambda p: p["listening"].append(taken(10250)), "10250 is held by kubelite (pid 7, snap", "error"),
+    ("ports", lambda p: p["listening"].append(taken(443, "nginx.service")), "443 is held by kubelite (pid 7", "error"),
     ("cgroups", lambda p: p["cgroups"].update(version=1), "version 1", "error"),
+    ("wifi", lambda p: p["ground"].update(wifi=["enP7s7"]), "enP7s7, which manages this node, is Wi-Fi", "warning"),
+    ("docker", lambda p: p["ground"].update(containers=["vllm"]), "Docker's vllm holds memory of the GPU", "warning"),
+    ("desktop", lambda p: p["ground"].update(session="ada"), "ada is logged in at the desktop", "warning"),
+    ("updates", lambda p: p["ground"].update(updates=["nvidia-driver-580-open"]), "nvidia-driver-580-open", "warning"),
+    ("time zone", lambda p: p["ground"].update(zone="Asia/Tokyo"), "Asia/Tokyo", "warning"),
+    ("swap", lambda p: p["memory"]["gib"].update(SwapFree=9.5), "6.5 GiB of swap are in use", "warning"),
+    ("persistence", lambda p: p["ground"].update(persistence="inactive"), "persistenced is inactive", "warning"),
+    ("mstflint", lambda p: p["ground"].update(mstflint=True), "dgx-dashboard-admin runs mstflint", "warning"),
     ("system", lambda p: p["system"].update(families=["fedora"], os="Fedora 43"), "Fedora 43", "warning"),
 ]  # fmt: skip
 
@@ -184,6 +195,15 @@ def test_one_fault_gives_one_finding(
     assert (finding.where, finding.rule, finding.severity) == ("spark3", check, severity)
     assert found in finding.message and finding.expected and finding.fix
     assert finding.rule in host.names(CLUSTER)
+
+
+def test_every_row_of_the_ground_has_its_fault() -> None:
+    assert set(ground.names()) <= {check for check, *_ in FAULTS}
+    theirs = CLUSTER.kubernetes.model_copy(update={"provider": "existing"})
+    elsewhere = CLUSTER.model_copy(update={"kubernetes": theirs})
+    (finding, *others) = ground.judge(elsewhere, {machines.every(elsewhere)[0]: machine()})
+    assert (finding.rule, others) == ("docker", []) and "FORWARD policy is DROP" in finding.message
+    assert '{"iptables": false}' in finding.fix
 
 
 def hundred(port: dict[str, Any]) -> None:
@@ -292,7 +312,7 @@ def test_weights_count_on_the_nodes_that_hold_them_less_what_is_there(probes: di
     probes["spark2"]["content_gib"][STORE] = 300.0
     (finding,) = host.judge(CLUSTER, probes, EXPECTED)
     assert finding.where == "spark1" and finding.expected.startswith(
-        "348 GiB: 40 GiB for images and logs and 308 GiB of weights"
+        "320 GiB: 12 GiB for K3s, logs and spare and 308 GiB of weights"
     )
 
 
@@ -342,6 +362,7 @@ def test_spelled() -> None:
         ({"msg": "deserialization failed. Error response from daemon: No such container: x"}, "connection"),
         ({"msg": "Missing sudo password"}, "sudo"),
         ({"msg": "/bin/sh: 1: /usr/bin/python3: not found"}, "python"),
+        ({"msg": "the node gave no answer, exit 1; it said: Python 3.9.18 at /usr/bin/python3 is too old"}, "python"),
         ({}, "connection"),
     ],
 )
@@ -372,17 +393,60 @@ def test_the_report_has_one_table_and_keeps_warnings_apart(probes: dict[str, Mac
     assert report(NODES, host.names(CLUSTER), []) == f"all {len(host.names(CLUSTER))} checks hold on 4 node(s)"
 
 
+FIRST_WEEK: list[Fault] = [
+    lambda p: p["system"].update(name="spark-1f2e"),
+    lambda p: p["listening"].append(taken(443, "nginx.service")),
+    lambda p: p["disks"][0].update(free_gib=3.2),
+    lambda p: p["clock"].update(now=1001.0 + 3600),
+    lambda p: p["ground"].update(wifi=["enP7s7"]),
+    lambda p: p["ground"].update(containers=["vllm"]),
+    lambda p: p["ground"].update(session="ada"),
+    lambda p: p["ground"].update(updates=["nvidia-driver-580-open", "linux-image-6.17.0-1031-nvidia"]),
+    lambda p: p["memory"]["gib"].update(SwapFree=9.5),
+    lambda p: p["ground"].update(persistence="inactive"),
+]
+TOLD = ("ports", "disk", "clock", "wifi", "docker", "desktop", "updates", "swap", "persistence", "hostname")
+
+
+def test_ten_faults_at_once_stand_on_one_screen_the_worst_first(probes: dict[str, Machine]) -> None:
+    """Red before: a grid of 30 lines, then sentences of 200 letters, of which a window of 80x24 kept the end."""
+    for number, fault in enumerate(FIRST_WEEK):
+        for node in NODES if number == 0 else NODES[2:3]:
+            fault(probes[node])
+    probes["spark1"] = {"msg": "the node gave no answer, exit 1; it said: Python 3.9.18 at /usr/bin/python3 is too old"}
+    findings = host.judge(CLUSTER, probes, EXPECTED)
+    lines = screen(NODES, host.names(CLUSTER), findings).splitlines()
+    assert len(lines) <= 22 and max(map(len, lines)) < 80, lines
+    faults = lines[1:21:2]
+    assert faults[0].startswith("FAIL  spark1  python: Python 3.9.18 at /usr/bin/python3 is too old")
+    assert [line.split("  ")[0] for line in faults] == ["FAIL"] * 4 + ["warn"] * 6
+    assert all(line.startswith("      do: ") for line in lines[2:21:2])
+    assert {line.split("  ")[2].partition(":")[0] for line in faults} <= {"python", *TOLD}
+    assert lines[21] == "and 1 more" and {one.rule for one in findings} == {"python", *TOLD}
+
+
+def test_the_grid_of_eight_sparks_is_no_wider_than_a_window(probes: dict[str, Machine]) -> None:
+    eight = [f"spark-1f2{number}" for number in range(8)]
+    findings = [Finding(node, "memory blocks", "x", "y", "z") for node in eight[3:]]
+    text = report(eight, host.names(CLUSTER), findings)
+    lines = text.split("\n\n")[0].splitlines()
+    assert max(map(len, lines)) <= 80 and all(node in text for node in eight)
+    assert [line.split()[-1] for line in lines if line.startswith("memory blocks")] == ["FAIL", "FAIL"]
+    assert not any(line.startswith("kernel") for line in lines), "what holds everywhere has no line"
+
+
 def test_facts_are_kept_for_every_node(probes: dict[str, Machine], tmp_path: Path) -> None:
     settings = {
-        "profile": ULTRA, "disk_path": "/var/lib", "free_gib": 40, "server_free_gib": 10, "count_weights": True,
-        "driver": "580.159", "clock_seconds": 5, "kernels_allowed": [], "memory_gib": 100.7, "cuda": True,
-        "gpu_mhz": 1000, "cgroup_v1": False, "k3s_adopt": False, "adopt": False,
+        "profile": ULTRA, "disk_path": "/var/lib", "free_gib": 12, "image_gib": 28, "server_free_gib": 10,
+        "count_weights": True, "driver": "580.159", "clock_seconds": 5, "kernels_allowed": [], "memory_gib": 100.7,
+        "cuda": True, "gpu_mhz": 1000, "cgroup_v1": False, "k3s_adopt": False, "adopt": False,
+        "endpoint_ports": [80, 443],
     }  # fmt: skip
     asked = preflight.reads(CLUSTER, settings)
     assert set(asked) == set(NODES) and asked["spark1"]["paths"] == ["/var/lib", STORE]
-    (folder,) = asked["spark1"]["folders"]
+    folder, layers = asked["spark1"]["folders"]
     for probe in probes.values():
-        probe["content_gib"] = {folder: 0.0}
+        probe["content_gib"] = {folder: 0.0, layers: 0.0}
     judged = preflight.judge(CLUSTER, probes, settings)
     assert not judged.failed and "firmware of the rails' ports: 28.45.4028" in judged.report
     kept = json.loads(Path(judged.keep(tmp_path / "build")).read_text())
@@ -392,8 +456,12 @@ def test_facts_are_kept_for_every_node(probes: dict[str, Machine], tmp_path: Pat
     spoiled = copy.deepcopy(probes)
     spoiled["spark1"]["disks"] = [{**disk, "free_gib": 320.0} for disk in spoiled["spark1"]["disks"]]
     assert [finding.rule for finding in errors(preflight.judge(CLUSTER, spoiled, settings).findings)] == ["disk"]
-    spoiled["spark1"]["content_gib"] = {folder: 100.0}
-    assert not preflight.judge(CLUSTER, spoiled, settings).failed
+    (short,) = errors(preflight.judge(CLUSTER, spoiled, settings).findings)
+    assert "12 GiB for K3s, logs and spare and 28 GiB of images" in short.expected, "the sum, before the download"
+    spoiled["spark1"]["content_gib"] = {folder: 30.0, layers: 0.0}
+    assert preflight.judge(CLUSTER, spoiled, settings).failed
+    spoiled["spark1"]["content_gib"] = {folder: 30.0, layers: 9.5}
+    assert not preflight.judge(CLUSTER, spoiled, settings).failed, "the image is there already"
 
 
 def test_a_finding_for_a_check_without_a_place_in_the_table_would_be_lost() -> None:

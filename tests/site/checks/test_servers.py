@@ -24,10 +24,9 @@ from tests.site.foreign import published
 
 MINE = "http.service"
 SETTINGS = {
-    "profile": "", "disk_path": "/var/lib", "free_gib": 40, "server_free_gib": 10, "count_weights": False,
-    "driver": "580", "clock_seconds": 5, "kernels_allowed": [], "memory_gib": 100.7, "cuda": True, "gpu_mhz": 1000,
-    "cgroup_v1": False, "k3s_adopt": False,
-    "adopt": False,
+    "profile": "", "disk_path": "/var/lib", "free_gib": 12, "image_gib": 28, "server_free_gib": 10,
+    "count_weights": False, "driver": "580", "clock_seconds": 5, "kernels_allowed": [], "memory_gib": 100.7,
+    "cuda": True, "gpu_mhz": 1000, "cgroup_v1": False, "k3s_adopt": False, "adopt": False, "endpoint_ports": [80, 443],
 }  # fmt: skip
 
 
@@ -79,7 +78,6 @@ def test_a_good_site_passes_wherever_its_servers_stand(servers: tuple[str, ...])
 
 FAULTS: list[tuple[str, Callable[[Machine], Any], str, str]] = [
     ("sudo", lambda p: p["system"].update(euid=1000), "uid 1000", "error"),
-    ("python", lambda p: p["system"].update(python=[3, 7, 3]), "3.7.3", "error"),
     ("system", lambda p: p["system"].update(machine="armv7l"), "armv7l", "error"),
     ("system", lambda p: p["system"].update(kernel="5.4.0-216-generic"), "kernel 5.4", "error"),
     ("system", lambda p: p["system"].update(systemd=False), "no systemd", "error"),
@@ -191,16 +189,16 @@ def test_a_cluster_that_is_there_already_keeps_its_own_servers() -> None:
     cluster = where(provider="existing")
     assert [machine.name for machine in machines.every(cluster)] == ["spark1", "spark2"]
     assert set(preflight.reads(cluster, SETTINGS)) == {"spark1", "spark2"}
-    assert not {"ports", "reach", "cgroups", "swap"} & set(host.names(cluster))
+    assert not {"ports", "reach", "cgroups"} & set(host.names(cluster))
 
 
 def test_what_is_read_of_each_kind() -> None:
     read = preflight.reads(where(), SETTINGS)
     assert read["box1"] == {
-        "paths": ["/var/lib"], "folders": [], "listens": [6443, 2379, 2380, 10250], "cuda": False,
+        "paths": ["/var/lib"], "folders": [], "listens": [6443, 2379, 2380, 10250, 5001], "cuda": False,
         "reach": [{"name": "spark1", "address": "10.1.0.1"}, {"name": "spark2", "address": "10.1.0.2"}],
     }  # fmt: skip
-    assert read["spark1"]["cuda"] and read["spark1"]["listens"] == [10250]
+    assert read["spark1"]["cuda"] and read["spark1"]["listens"] == [10250, 5001, 80, 443]
     assert read["spark1"]["reach"] == [{"name": "box1", "address": "10.1.1.1"}]
     assert not preflight.reads(where(), SETTINGS | {"cuda": False})["spark1"]["cuda"]
 
@@ -219,10 +217,12 @@ def test_the_report_leaves_open_what_a_box_is_not_asked(tmp_path: Path) -> None:
     read = probes(cluster)
     read["box1"]["disks"][0]["free_gib"] = 1.0
     read["box1"]["memory"]["cuda_free_gib"] = 23.0  # a gaming PC's own GPU says nothing of a Spark
+    read["box1"]["memory"]["gib"]["SwapTotal"] = 1.0
+    read["spark2"].update(gpus=[], system=read["spark2"]["system"] | {"release": ""})
     verdict = preflight.judge(cluster, read, SETTINGS)
-    lines = {line[:15].strip(): line[15:].split() for line in verdict.report.splitlines()}
+    lines = {words[0]: words[1:] for words in map(str.split, verdict.report.split("\n\n")[0].splitlines())}
     assert verdict.failed and lines["disk"] == ["ok", "ok", "FAIL"]
-    assert lines["machine"] == ["ok", "ok"] and lines["swap"] == ["ok"]
+    assert lines["machine"] == ["ok", "FAIL"] and lines["swap"] == ["ok", "ok", "warn"]
     kept = json.loads(Path(verdict.keep(tmp_path)).read_text())
     assert set(kept["nodes"]) == {"spark1", "spark2", "box1"}
     assert "box1" not in (tmp_path / "memory.json").read_text()

@@ -14,7 +14,7 @@ from typing import Any
 
 from sparkloom.onnode import memory_guard
 from sparkloom.onnode.host import backup, memory
-from sparkloom.onnode.host_metrics import certificates, gpu
+from sparkloom.onnode.host_metrics import certificates, disks, gpu
 from sparkloom.onnode.prometheus import Family
 
 EVERY_SECONDS = 15.0
@@ -30,6 +30,7 @@ CERTIFICATE = Family(
 )
 WRITTEN = Family("sparkloom_host_written_timestamp_seconds", "gauge", "When this file was written.")
 FAMILIES = (*(Family(name, "gauge", told) for name, _, told in gpu.READ.values()), Family(*gpu.HELD_FAMILY),
+            *(Family(name, "gauge", told) for name, told in (disks.FREE, disks.HELD)),
             AVAILABLE, FLOOR, STOPS, CERTIFICATE, WRITTEN)  # fmt: skip
 NAMES = tuple(family.name for family in FAMILIES)
 
@@ -39,6 +40,7 @@ Sample = tuple[str, Mapping[str, str], float]
 def samples(settings: Mapping[str, Any], ends: Mapping[str, float], now: float) -> Iterator[Sample]:
     yield from gpu.samples()
     yield from _memory(Path(str(settings["guard"])))
+    yield from disks.samples(settings["disks"], now)
     yield from ((CERTIFICATE.name, {"certificate": name}, at) for name, at in sorted(ends.items()))
     yield WRITTEN.name, {}, now
 

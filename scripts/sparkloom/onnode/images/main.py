@@ -44,6 +44,8 @@ def hold(runtime: Runtime, image: str, digest: str, retag: bool) -> dict[str, An
     changed = [target for target in targets if found.get(target) != digest]
     for target in changed:
         runtime.tag(source, target)
+    for target in targets:
+        runtime.pin(target)
     return {"changed": changed}
 
 

@@ -66,7 +66,7 @@ class Runtime:
         self.run("images", "tag", "--force", source, target)
 
     def pin(self, name: str) -> None:
-        """The kubelet removes unused images when a disk fills; this one could not be had again."""
+        """The kubelet removes unused images when a disk fills; one that serves, or could not be had again, stays."""
         self.run("images", "label", name, PINNED)
 
     def remove(self, names: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from sparkloom.onnode.host import definitions, gpu, pci
+from sparkloom.onnode.host import definitions, gpu, ground, pci
 from sparkloom.onnode.host import memory as host_memory
 from sparkloom.onnode.host import system as host
 from sparkloom.onnode.host.read import run, text
@@ -119,6 +119,7 @@ def main(
         content_gib={folder: content_gib(folder) for folder in folders},
         ports=pci.ports(sysfs_root),
         network={"files": definitions.definitions(), "links": definitions.links(sysfs_root)},
+        ground=ground.read(sysfs_root, users or []),
         firewall=host.firewall(),
         listening=host.listening(listens),
         reached=host.reached(list(reach)),

@@ -15,8 +15,9 @@ from sparkloom.render.k3s import paths
 from sparkloom.render.k3s.options import Options
 
 PORT = 6443
-# What K3s itself listens on, on every address or its own: the API, etcd and its peers, the kubelet.
-LISTENS = {"server": (PORT, 2379, 2380, 10250), "agent": (10250,)}
+# What K3s itself listens on, on every address or its own: the API, etcd and its peers, the kubelet, and the embedded
+# registry, by which nodes share images.
+LISTENS = {"server": (PORT, 2379, 2380, 10250, 5001), "agent": (10250, 5001)}
 UNIT = Path(__file__).with_name("k3s.service")
 HEADER = "# Written by sparkloom (role k3s); changed in the inventory, not here.\n"
 

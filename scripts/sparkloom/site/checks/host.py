@@ -12,13 +12,14 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import GB10
 from sparkloom.launch import fabric
 from sparkloom.launch.resolve import Launch
-from sparkloom.render.k3s import machines
+from sparkloom.render.k3s import machines, paths
 from sparkloom.render.k3s.config import Machine
 from sparkloom.render.manifests import pod
 from sparkloom.site.checks import (
     clocks,
     firewall,
     gpu_speed,
+    ground,
     kubernetes_needs,
     management,
     memories,
@@ -30,8 +31,13 @@ from sparkloom.site.checks.unreached import SAID, unreached
 from sparkloom.site.foreign import judge as foreign
 
 Probe = Mapping[str, Any]
-OLDEST_PYTHON = (3, 9)
 LONGEST_WORDS = 240
+LAYERS = f"{paths.DATA}/agent/containerd/io.containerd.content.v1.content/blobs"  # of images, as they were pulled
+UNPACKED = 3  # an image takes its layers, and about twice that unpacked
+PYTHON = (
+    "apt-get install python3 there; where that is older: `uv python install 3.12` there, and what "
+    "`uv python find 3.12` says as ansible_python_interpreter in hosts.yml"
+)
 SUDO = "run with -K, or let ansible_user use sudo without a password"
 # Every maker's GB10 runs DGX OS, whose release file says DGX_NAME="DGX Spark" on all of them; DMI differs by maker.
 RELEASE = re.compile(r'DGX_NAME="?DGX.Spark|GB10', re.I)
@@ -54,10 +60,11 @@ class Expected:
     """Every figure that preflight compares with; the names of the variables stand in the advice of the checks."""
 
     disk_path: str = "/var/lib"
-    free_gib: float = 40
+    free_gib: float = 12
     server_free_gib: float = 10  # on a server beside the Sparks
     store: str = ""
     weights_gib: Mapping[str, float] = field(default_factory=dict)  # by node
+    images_gib: Mapping[str, float] = field(default_factory=dict)  # by node, packed and unpacked
     driver: str = ""
     clock_seconds: float = 5
     kernels_allowed: Sequence[str] = ()
@@ -70,16 +77,15 @@ class Expected:
 
 def names(cluster: Cluster) -> list[str]:
     """The checks, in the order of a report."""
-    other_servers = any(not machine.spark for machine in machines.every(cluster))
-    k3s = [*K3S, *(["swap"] if other_servers else []), EXPOSURE] if cluster.kubernetes.provider == "k3s" else []
+    k3s = [*K3S, EXPOSURE] if cluster.kubernetes.provider == "k3s" else []
     rails = [f"rail {rail.name}" for rail in cluster.fabric.rails]
-    return [*LOGIN, *SPARKS_OWN, "memory", *k3s, *ANY, *rails, *(ON_RAILS if rails else ())]
+    return [*LOGIN, *SPARKS_OWN, "memory", *k3s, *ANY, *rails, *(ON_RAILS if rails else ()), *ground.names()]
 
 
 def passed_over(cluster: Cluster) -> dict[str, set[str]]:
     """By machine, the checks that are no business of its kind."""
-    of_sparks = {*SPARKS_OWN, *ON_RAILS, *(f"rail {rail.name}" for rail in cluster.fabric.rails)}
-    return {machine.name: {"swap"} if machine.spark else of_sparks for machine in machines.every(cluster)}
+    of_sparks = {*SPARKS_OWN, *ON_RAILS, *(f"rail {rail.name}" for rail in cluster.fabric.rails), *ground.names()}
+    return {m.name: set() if m.spark else of_sparks - {"swap"} for m in machines.every(cluster)}
 
 
 def judge(cluster: Cluster, probes: Mapping[str, Probe], expected: Expected, only: Sequence[str] = ()) -> list[Finding]:
@@ -103,6 +109,7 @@ def judge(cluster: Cluster, probes: Mapping[str, Probe], expected: Expected, onl
             findings += foreign.judge(cluster, plan, machine.name, probe.get("network"), expected.adopt)
     findings += management.judge(asked, read)
     sparks = {machine.name: read[machine.name] for machine in asked if machine.spark and machine.name in read}
+    findings += ground.judge(cluster, {machine: read[machine.name] for machine in asked if machine.name in sparks})
     findings += clocks.judge(read, expected.clock_seconds)
     findings += software.drivers_differ(sparks, expected.driver) if cluster.expect_gb10 else ()
     return [*findings, *software.firmware_differs(cluster, sparks)]
@@ -117,16 +124,12 @@ def _unusable(node: str, probe: Probe) -> Finding:
     if re.search(r"sudo|become", why, re.I):
         return Finding(node, "sudo", why, "root through sudo", SUDO)
     if re.search(r"python|interpreter", why, re.I):
-        fix = "apt-get install python3 there, or set ansible_python_interpreter"
-        return Finding(node, "python", why, "python3 on the node", fix)
+        return Finding(node, "python", why.rpartition("it said: ")[2], "Python 3.11 or newer on the node", PYTHON)
     return unreached(node, why)
 
 
 def _system(node: str, probe: Probe) -> Iterator[Finding]:
     told = probe["system"]
-    if tuple(told["python"][:2]) < OLDEST_PYTHON:
-        python = ".".join(map(str, told["python"]))
-        yield Finding(node, "python", python, "3.9 or newer", "ansible_python_interpreter in hosts.yml")
     if told["euid"] != 0:
         yield Finding(node, "sudo", f"uid {told['euid']}", "root", SUDO)
 
@@ -171,13 +174,17 @@ def _disks(machine: Machine, probe: Probe, expected: Expected) -> Iterator[Findi
         need = {expected.disk_path: (gib, f"{gib:g} GiB for {kubernetes_needs.BOX_NEEDS}")}
         yield from _room(node, probe, need, "another machine as server; preflight_server_free_gib")
         return
-    there = float(probe["content_gib"].get(expected.store, 0)) if expected.store else 0.0
-    missing = max(0.0, expected.weights_gib.get(node, 0.0) - there)
+    there = probe["content_gib"]
+    missing = max(0.0, expected.weights_gib.get(node, 0.0) - there.get(expected.store, 0.0))
+    images = max(0.0, expected.images_gib.get(node, 0.0) - UNPACKED * there.get(LAYERS, 0.0))
+    uses = f"{expected.free_gib:g} GiB for K3s, logs and spare"
+    uses += f" and {images:.0f} GiB of images that are not there yet" if images else ""
     need = {
-        expected.disk_path: (expected.free_gib, f"{expected.free_gib:g} GiB for images and logs"),
+        expected.disk_path: (expected.free_gib + images, uses),
         expected.store: (missing, f"{missing:.0f} GiB of weights that are not there yet"),
     }
-    yield from _room(node, probe, need, "cluster.model_store in cluster.yml on another disk; preflight_free_gib")
+    change = "cluster.model_store in cluster.yml on another disk; preflight_free_gib, preflight_image_gib"
+    yield from _room(node, probe, need, change)
 
 
 def _room(node: str, probe: Probe, need: Mapping[str, tuple[float, str]], change: str) -> Iterator[Finding]:

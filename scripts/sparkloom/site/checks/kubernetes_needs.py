@@ -76,7 +76,8 @@ def _ports(machine: Machine, listening: list[Mapping[str, Any]], *, adopt: bool)
     for row in (row for row in listening if row["unit"] not in known):
         who = ", ".join(filter(None, [f"pid {row['pid']}" if row["pid"] else "", row["unit"]])) or "who cannot be told"
         stop = f"sudo systemctl disable --now {row['unit']}" if row["unit"] else "stop it"
-        fix = f"{stop}, or another machine in the place of {machine.name} in hosts.yml"
+        other = f"another machine in the place of {machine.name} in hosts.yml"
+        fix = f"{stop}, or {other if row['port'] in machine.listens else 'gateway_port: 8443 in group_vars/all'}"
         found = f"{row['port']} is held by {row['name'] or 'another'} ({who})"
         yield Finding(machine.name, "ports", found, "free for K3s, or held by it", fix)
 

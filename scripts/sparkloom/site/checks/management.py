@@ -85,8 +85,7 @@ def _names(known: list[Machine], read: Mapping[str, Probe]) -> Iterator[Finding]
     for machine in known:
         names.setdefault(read[machine.name]["system"]["name"], []).append(machine.name)
     for name, holders in names.items():
+        fix = f"sudo hostnamectl set-hostname on each, as in hosts.yml: {name}.local may be either, and logs mix them"
+        found = f"{name} on {', '.join(holders)}"
         for holder in holders if len(holders) > 1 else ():
-            others = ", ".join(other for other in holders if other != holder)
-            fix = f"sudo hostnamectl set-hostname {holder} there: {name}.local may be either, and logs mix them"
-            found = f"{name}, as {others}"
             yield Finding(holder, "hostname", found, "a name of its own", fix, "warning")

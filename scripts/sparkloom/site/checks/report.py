@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from sparkloom.base import table as tables
 from sparkloom.base.finding import Finding, errors
 
 WORDS = {"error": "FAIL", "warning": "warn", "info": "info"}
+COLUMNS, LINES, MOST = 80, 24, 10  # a window, and the faults that it has room for
 REACH = ("connection", "sudo", "python")  # the checks without which nothing else of a node is read
 
 
@@ -38,13 +40,17 @@ def sentence(finding: Finding) -> str:
     return f"{name}: found {finding.message}; expected {finding.expected}"
 
 
-def table(findings: Iterable[Finding]) -> str:
-    """One line of facts per finding and what to do under it; nodes with the same trouble share a block."""
+def table(findings: Iterable[Finding], every: Sequence[str] = ()) -> str:
+    """One line of facts per finding and what to do under it; nodes with the same trouble share a block.
+
+    `every`: all nodes that were asked, which are named one by one no more.
+    """
     blocks: dict[tuple[str, str], list[str]] = {}
     for finding in findings:
         fact = f"{sentence(finding)}\n      -> {finding.fix}"
         blocks.setdefault((WORDS[finding.severity], fact), []).append(finding.where)
-    return "\n".join(f"{mark}  {','.join(nodes)}  {fact}" for (mark, fact), nodes in blocks.items())
+    names = {fact: "all" if every[1:] and {*nodes} == {*every} else ",".join(nodes) for fact, nodes in blocks.items()}
+    return "\n".join(f"{mark}  {names[mark, fact]}  {fact}" for mark, fact in blocks)
 
 
 def verdict(findings: list[Finding], passed: str) -> dict[str, Any]:
@@ -60,33 +66,59 @@ Passed = Mapping[str, Collection[str]]  # by node, the checks that are no busine
 
 
 def grid(nodes: Sequence[str], checks: Sequence[str], findings: Iterable[Finding], passed: Passed) -> str:
-    """Checks down, nodes across: `-` where a node could not be read, nothing where it is not asked."""
+    """Checks that do not hold everywhere, down, and nodes across, as many beside each other as a window is wide.
+
+    `-` where a node could not be read, nothing where it is not asked.
+    """
     worst: dict[tuple[str, str], str] = {}
     for finding in findings:
         if worst.get((finding.where, finding.rule)) != "FAIL":
             worst[finding.where, finding.rule] = WORDS[finding.severity]
     unread = {node for node in nodes for check in REACH if worst.get((node, check)) == "FAIL"}
     rows = []
-    for check in checks:
+    for check in (check for check in checks if any(check == rule for _, rule in worst)):
         usual = {
             n: "" if check in passed.get(n, ()) else "-" if n in unread and check not in REACH else "ok" for n in nodes
         }
         rows.append((check, *(worst.get((node, check), usual[node]) for node in nodes)))
-    return "\n".join(tables.lines(("", *nodes), rows))
+    beside = max(1, (COLUMNS - max(map(len, checks))) // (max(map(len, (*nodes, "FAIL"))) + len(tables.GAP)))
+    parts = [range(at, min(at + beside, len(nodes))) for at in range(0, len(nodes), beside)]
+    lines = (
+        tables.lines(("", *(nodes[n] for n in part)), [(row[0], *(row[n + 1] for n in part)) for row in rows])
+        for part in parts
+    )
+    return "\n".join(chain.from_iterable(lines))
 
 
 def report(nodes: Sequence[str], checks: Sequence[str], findings: list[Finding], passed: Passed | None = None) -> str:
     """A table of nodes and checks, then what must be mended, then what to know."""
-    mend = errors(findings)
-    warnings = [finding for finding in findings if finding.severity == "warning"]
+    mend, warnings = _worst_first(checks, findings)
     if not findings:
         return f"all {len(checks)} checks hold on {len(nodes)} node(s)"
     parts = [f"{len(checks)} checks on {len(nodes)} node(s):\n{grid(nodes, checks, findings, passed or {})}"]
     if mend:
-        parts.append(f"must be mended ({len(mend)} on {len({f.where for f in mend})} node(s)):\n{table(mend)}")
+        parts.append(f"must be mended ({len(mend)} on {len({f.where for f in mend})} node(s)):\n{table(mend, nodes)}")
     if warnings:
-        parts.append(f"worth knowing ({len(warnings)}):\n{table(warnings)}")
+        parts.append(f"worth knowing ({len(warnings)}):\n{table(warnings, nodes)}")
     return "\n\n".join(parts)
+
+
+def screen(nodes: Sequence[str], checks: Sequence[str], findings: list[Finding]) -> str:
+    """A window of it: each trouble on two lines, the worst first; what was expected the report says."""
+    mend, warnings = _worst_first(checks, findings)
+    whole = table([*mend, *warnings], nodes).replace("      -> ", "      do: ").replace(": found ", ": ")
+    lines = [line.partition("; expected ")[0] for line in whole.splitlines()]
+    shown = [line if len(line) < COLUMNS else f"{line[: COLUMNS - 4]}..." for line in lines[: 2 * MOST]]
+    more = [f"and {len(lines) // 2 - MOST} more"] if lines[2 * MOST :] else []
+    head = f"{len(checks)} checks on {len(nodes)} node(s): {len(mend)} to mend, {len(warnings)} to know"
+    return "\n".join([head, *shown, *more])
+
+
+def _worst_first(checks: Sequence[str], findings: list[Finding]) -> tuple[list[Finding], list[Finding]]:
+    """What must be mended, then what to know; both begin with what keeps a node from being used at all."""
+    order = {check: number for number, check in enumerate(checks)}
+    ranked = sorted(findings, key=lambda finding: order.get(finding.rule, len(order)))
+    return errors(ranked), [finding for finding in ranked if finding.severity == "warning"]
 
 
 def secret(name: str, *, there: bool, differs: bool, expected: str) -> list[dict[str, str]]:

@@ -20,8 +20,10 @@ class Settings(TypedDict):
     groups: NotRequired[Sequence[Data]]  # of the site's list; none of a site with one profile
     disk_path: str  # folder that will hold images and logs
     free_gib: float  # room that it needs
+    image_gib: float  # room for each engine's image
     server_free_gib: float  # room on a server beside the Sparks
     count_weights: bool  # whether the profile's weights count too
+    endpoint_ports: Sequence[int]  # where every Spark takes clients' requests
     driver: str  # the driver that the measured figures were made with
     clock_seconds: float  # how far a clock may be from the others
     kernels_allowed: Sequence[str]  # kernels that the site knows to work
@@ -68,5 +70,5 @@ def preflight(
     only = [str(host) for host in context.vars["ansible_play_hosts_all"]]
     judged = checks.judge(cluster, probes, dict(settings), only=only)
     path = judged.keep(kept(cluster.name))
-    text = f"{judged.report}\nfacts of every node: {path}"
+    text = f"{judged.said}\nevery word: preflight.txt; every fact: {path}"
     return {"failed": judged.failed, "msg": text, "rows": judged.rows}

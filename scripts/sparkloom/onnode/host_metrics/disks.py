@@ -1,0 +1,35 @@
+"""What is free on a node's disks, and of one that fills who holds most: the kubelet evicts nobody for it (role k3s)."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from sparkloom.onnode.host.read import completed
+
+FREE = ("sparkloom_host_disk_free_bytes", "Free on the file system of this folder.")
+HELD = ("sparkloom_host_disk_held_bytes", "What the largest folders hold of a file system with little free.")
+LITTLE = 20 * 2**30  # as the alert SparkloomDiskFills
+MOST = 5
+EVERY_SECONDS = 600.0
+_kept: dict[str, tuple[float, list[tuple[str, int]]]] = {}  # by folder: when it was measured, the largest
+
+
+def samples(disks: Mapping[str, Sequence[str]], now: float) -> Iterator[tuple[str, Mapping[str, str], float]]:
+    """`disks`: a folder of each, and patterns of what may be large on it."""
+    for folder in filter(lambda name: Path(name).is_dir(), disks):
+        free = shutil.disk_usage(folder).free
+        yield FREE[0], {"folder": folder}, free
+        if free < LITTLE:
+            yield from ((HELD[0], {"folder": folder, "holder": name}, size) for name, size in _held(folder, disks, now))
+
+
+def _held(folder: str, disks: Mapping[str, Sequence[str]], now: float) -> list[tuple[str, int]]:
+    if folder not in _kept or now - _kept[folder][0] > EVERY_SECONDS:
+        named = [name for pattern in disks[folder] for name in Path("/").glob(pattern[1:])]
+        told = completed("du", "-sxk", "--", *map(str, named), timeout=60).stdout if named else ""
+        rows = (line.split("\t", 1) for line in told.splitlines() if "\t" in line)
+        largest = sorted(((name, int(kib) * 1024) for kib, name in rows), key=lambda row: -row[1])
+        _kept[folder] = now, largest[:MOST]
+    return _kept[folder][1]
