@@ -6,6 +6,7 @@ One story in order: each test goes on where the one before it ended; test_vm_mor
 from __future__ import annotations
 
 import json
+import time
 from ipaddress import IPv6Address
 from pathlib import Path
 
@@ -116,3 +117,23 @@ def test_a_reboot_brings_all_back_without_the_role(rack: Rack) -> None:
 def test_a_second_run_changes_nothing(rack: Rack) -> None:
     recap = rack.playbook()
     assert {name: row["changed"] for name, row in recap.items()} == {"spark1": 0, "spark2": 0}
+
+
+def test_a_card_that_leaves_the_bus_comes_back_with_all_that_is_planned(rack: Rack) -> None:
+    """What hot-plug does to a Spark whose cable was out, twenty times; the other card and its traffic are untouched."""
+    one, two = rack.machines
+    gone, other = rack.plan.of(one.name, 0)
+    stays = f"cd /sys/class/net; cat enP7s7/ifindex {other.pf}/ifindex {other.interface}/ifindex"
+    before = login.out(one, stays)
+    ping = f"ping -q -i 0.2 -I {other.interface} {rack.plan.of(two.name, 0)[1].address}"
+    login.sh(one, f"nohup {ping} >/tmp/ping 2>&1 </dev/null & echo $! >/tmp/pid")
+    for number in range(20):
+        start = time.monotonic()
+        login.sh(one, f"echo 1 >/sys/bus/pci/devices/{gone.pci}/remove; sleep 1; echo 1 >/sys/bus/pci/rescan")
+        while (wrong := as_planned(rack, one)) and time.monotonic() < start + 120:
+            time.sleep(1)
+        assert wrong == [], (number, wrong, login.out(one, "journalctl -n 60 -u 'sparkloom-functions-back@*'"))
+        print(f"removal {number}: all back when looked at after {time.monotonic() - start:.0f} s")
+    assert login.out(one, stays) == before, "another device was made anew"
+    lost = login.out(one, "kill -INT $(cat /tmp/pid); sleep 1; grep -o '[0-9.]*% packet loss' /tmp/ping")
+    assert lost == "0% packet loss"
