@@ -137,6 +137,16 @@ def test_a_card_that_hot_plug_took_is_told_from_a_dead_one(
     assert all("fabric.yml" not in finding.fix for finding in found), "nothing is wrong with the inventory"
 
 
+def test_power_that_is_stuck_is_told_from_a_full_load(probes: dict[str, Machine]) -> None:
+    """At a clock that is not yet the slow state; a healthy unit meets its cap far above."""
+    for node, watt in (("spark2", 98.0), ("spark3", 139.0)):
+        load = probes[node]["gpu"]["load"]
+        load.update(mhz=1650.0, state={**load["state"], "watt": watt, "held_by": ["power cap"]})
+    (finding,) = host.judge(CLUSTER, probes, EXPECTED)
+    assert (finding.where, finding.rule, finding.severity) == ("spark2", "gpu", "warning")
+    assert "98 W and 1650 MHz, held back by power cap" in finding.message and "out of wall" in finding.fix
+
+
 UFW = """Status: active
 Logging: on (low)
 Default: deny (incoming), allow (outgoing), disabled (routed)
