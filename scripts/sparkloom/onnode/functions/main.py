@@ -101,7 +101,8 @@ def repaired(plan: dict[str, Any], rails: list[rail.Rail], args: argparse.Namesp
     def mend(dry: bool) -> list[str]:
         ports = [each for each in rails if each.pf.exists()]
         found = [each for each in ports if number(each.pf / "device/sriov_numvfs")]
-        changes = [change for each in ports if each not in found for change in applied(of_port(each, young), dry)]
+        bare = [each for each in ports if each not in found and (args.back or not each.plan.get("whole"))]
+        changes = [change for each in bare for change in applied(of_port(each, young), dry)]
         everything = all(each in ports or each.plan.get("whole") for each in rails)
         if everything and (changes or args.back):
             changes += applied(pods.bereft(plan.get("runtimes", ())), dry)
