@@ -15,7 +15,7 @@ PACKAGE = REPO / "scripts/sparkloom"
 ALONE = {
     "lists pods": (r"list_namespaced_pod\b|list_pod_for_all|\{namespace\}/pods\"", {"onnode/now/seen.py"}),
     # A node that builds an image may have no cluster's API yet: its own containerd says what serves there.
-    "asks a container runtime for pods": (r'"pods", "--state"', {"onnode/images/build.py"}),
+    "asks a container runtime for pods": (r'"pods", "--state"', {"onnode/images/runtime.py"}),
     "is an HTTP server": (r"BaseHTTPRequestHandler|start_server\(|HTTP/1\.1 [\d{]", {"onnode/http_server.py"}),
     "serves connections by threads": (r"Threading\w*Server|ThreadingMixIn|HTTPServer\(", {"onnode/listening.py"}),
     "reads an HTTP answer by its bytes, as it comes": (

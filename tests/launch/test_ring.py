@@ -20,9 +20,9 @@ from sparkloom.inputs.inventory import from_vars
 from sparkloom.launch import downloads, fabric
 from sparkloom.launch.resolve import Launch, resolve
 from sparkloom.measure.allreduce import verdict
+from sparkloom.onnode.now.labels import NETWORKS
 from sparkloom.render import manifests
 from sparkloom.render.manifests import supervision
-from sparkloom.render.manifests.attachments import NETWORKS
 from sparkloom.site import nodefiles
 from sparkloom.site.checks import bandwidth, host, rails
 from tests.launch.test_fabric import RAILS, variables

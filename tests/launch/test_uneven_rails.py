@@ -14,8 +14,8 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import from_vars
 from sparkloom.launch import downloads, fabric
 from sparkloom.launch.resolve import resolve
+from sparkloom.onnode.now.labels import NETWORKS
 from sparkloom.render import manifests
-from sparkloom.render.manifests.attachments import NETWORKS
 from sparkloom.site import nodefiles
 from sparkloom.site.checks import bandwidth, host, rails
 from tests.launch.test_fabric import RAILS, variables

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sparkloom.onnode.functions import common, lossless, rail
+from sparkloom.onnode.functions import common, hotplug, lossless, pods, rail
 from sparkloom.onnode.functions import main as functions
+from sparkloom.onnode.images.runtime import Runtime
 
 PF, VF, MAC = "enp1s0f0np0", "enp1s0f0v0", "02:5b:00:00:01:00"
 
@@ -214,8 +215,6 @@ def test_the_timer_leaves_what_a_hand_changed_to_the_role(node: Node, monkeypatc
     node.write("sriov_numvfs", "2")
     node.function("02:00:00:00:00:99")
     assert node.run(monkeypatch, "--steady", "5") == 0 and node.asked == []
-    node.write("sriov_numvfs", "0")
-    assert node.run(monkeypatch, "--steady", "5") == 0 and (node.device / "sriov_numvfs").read_text() == "0\n"
 
 
 def test_what_moves_while_the_timer_looks_is_left_to_the_next_look(node: Node, monkeypatch, capsys) -> None:
@@ -333,3 +332,64 @@ def test_a_port_on_the_host_gets_no_functions_when_pods_get_it_whole(node: Node,
     whole(node, in_pod=False)
     node.write("sriov_totalvfs", "0")
     assert node.run(monkeypatch) == 0 and capsys.readouterr().out == "as planned\n" and node.asked == []
+
+
+# --- a port that left the bus -------------------------------------------------------------------------------------
+
+
+def test_a_port_that_came_back_without_functions_gets_them_from_the_timer(node: Node, monkeypatch, capsys) -> None:
+    assert node.run(monkeypatch, "--steady", "0.01") == 0
+    assert (node.device / "sriov_numvfs").read_text() == "2\n"
+    assert f"changed: {PF}: 2 functions made" in capsys.readouterr().out
+
+
+def test_what_is_still_off_the_bus_is_waited_for_in_silence(node: Node, monkeypatch, capsys) -> None:
+    shutil.rmtree(node.root / f"class/net/{PF}")
+    assert node.run(monkeypatch, "--back") == node.run(monkeypatch, "--steady", "0.01") == 0
+    assert capsys.readouterr().out == "as planned\n" * 2
+    folder = node.root / "bus/platform/devices/MTKP0001:00/pcie_hotplug"
+    folder.mkdir(parents=True)
+    (folder / "hotplug_enabled").write_text("1\n")
+    (folder / "debug_state").write_text("0\n")
+    assert node.run(monkeypatch) == 1, "the role has to say it"
+    assert f"no {PF}: hot-plug took the card off the bus" in capsys.readouterr().err
+
+
+def test_a_pod_whose_function_went_is_made_again_and_no_other_is(node: Node, monkeypatch, capsys) -> None:
+    rails = json.dumps([{"name": "rail-a-vf0", "interface": "net1"}])
+    ready = [
+        {"id": name, "metadata": {"name": f"{name}-rank0-0"}, "annotations": {pods.NETWORKS: rails} if held else {}}
+        for name, held in (("lost", True), ("whole", True), ("alone", False))
+    ]
+    runtime = Runtime(("ctr",), ("crictl",), Path("/"))
+    monkeypatch.setattr(pods.Runtime, "here", lambda places: runtime)
+    monkeypatch.setattr(Runtime, "pods", lambda self, labels: ready)
+
+    def ask(*argv: str) -> object:
+        if argv[0] == "crictl":
+            space = {"type": "network", "path": f"/run/netns/{argv[-1]}"}
+            return {"info": {"runtimeSpec": {"linux": {"namespaces": [{"type": "pid"}, space]}}}}
+        return [{"ifname": "eth0"}, *([{"ifname": "net1"}] if argv[1].endswith("whole") else [])]
+
+    monkeypatch.setattr(pods, "ask", ask)
+    assert node.run(monkeypatch, "--back") == 0
+    assert node.asked[-1] == "crictl stopp lost" and sum("stopp" in line for line in node.asked) == 1
+    assert "pod lost-rank0-0: net1 went with its port; the pod is made again" in capsys.readouterr().out
+
+
+def test_hot_plug_is_kept_off_where_the_site_says_so_and_given_back(node: Node, monkeypatch, capsys) -> None:
+    armed, aside, switch = node.root / "armed", node.root / "aside", node.root / hotplug.HOTPLUG / "hotplug_enabled"
+    monkeypatch.setattr(hotplug, "ARMED", armed)
+    monkeypatch.setattr(hotplug, "ASIDE", aside)
+    switch.parent.mkdir(parents=True)
+    for file in (armed, switch):
+        file.write_text("1\n")
+    assert node.run(monkeypatch) == 0 and armed.exists(), "who asks for nothing keeps NVIDIA's setting"
+    node.function(MAC)
+    node.plan.write_text(json.dumps({**json.loads(node.plan.read_text()), "hotplug": False}))
+    assert node.run(monkeypatch, "--check") == 0 and armed.exists()
+    assert node.run(monkeypatch) == 0
+    assert not armed.exists() and aside.exists() and switch.read_text() == "0\n"
+    assert node.run(monkeypatch) == 0 and "changed: hot-plug" not in capsys.readouterr().out.splitlines()[-1]
+    assert node.run(monkeypatch, "--undo") == 0
+    assert armed.exists() and not aside.exists() and switch.read_text() == "1\n"

@@ -9,7 +9,14 @@ import pytest
 from tests.plugins.test_backup import module
 
 perftest = module("perftest")
-TEST = {"bytes": 65536, "iterations": 100, "queue_pairs": 4, "port": 18515, "peer": "192.168.100.12"}
+TEST = {
+    "bytes": 65536,
+    "iterations": 100,
+    "queue_pairs": 4,
+    "port": 18515,
+    "peer": "192.168.100.12",
+    "pf": "enp1s0f0np0",
+}
 
 
 def test_the_gid_of_an_address_is_found_by_content_not_by_index(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ import pytest
 from sparkloom.inputs import profile
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch.resolve import resolve
+from sparkloom.onnode.now.labels import NETWORKS
 from sparkloom.render import manifests
 from sparkloom.render.manifests import supervision
-from sparkloom.render.manifests.attachments import NETWORKS
 from testbed.base.shell import out
 from testbed.beds.cabling import INNER, OUTER, Bench, halves
 from tests.launch.test_ring import PIPELINE, RING, site

@@ -50,6 +50,21 @@ def init(*addresses: str, name: str = "my-rack") -> Seen:
     return piped("init", name, *given, "--user", "ada", "--profile", "minimax-m2.5-nvfp4--2node")
 
 
+def test_who_sits_there_is_asked_whether_the_card_may_go_off(ssh: Path, tmp_path: Path, monkeypatch) -> None:
+    reached = [f"{name}.local" for name in ("spark-a", "spark-b")]
+    assert init(*reached).code == 0 and inventory.load(tmp_path / "inventories/my-rack").fabric.hotplug
+    for name in reached:
+        with Path(f"{ssh}.{name}").open("a") as told:
+            told.write("hotplug armed\n")
+    found = sparks.look(reached, "ada")
+    monkeypatch.setattr(beginning.sys, "stdin", type("Person", (), {"isatty": lambda _: True})())
+    monkeypatch.setattr(beginning, "_answer", lambda option, question, proposed: "n" if "18 W" in question else "")
+    assert not beginning._saves(found) and beginning._saves([spark._replace(hotplug=False) for spark in found])
+    given = [word for one in reached for word in ("-a", one)]
+    done = piped("init", "still", *given, "--user", "ada", "--profile", "minimax-m2.5-nvfp4--2node", "--no-hotplug")
+    assert done.code == 0 and not inventory.load(tmp_path / "inventories/still").fabric.hotplug
+
+
 def test_it_writes_an_inventory_of_what_the_machines_said(ssh: Path, tmp_path: Path) -> None:
     done = init("spark-a.local", "spark-b.local")
     assert done.code == 0 and "2 Spark(s), serving nvidia--minimax-m2.5-nvfp4--2node" in done.text, done.errors

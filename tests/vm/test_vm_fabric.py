@@ -18,6 +18,7 @@ from tests.vm.machines import BEFORE, Rack, as_planned, ipv4_gids
 
 pytestmark = [pytest.mark.vm, pytest.mark.slow]
 QUEUE_PAIR = Path(__file__).with_name("queue_pair.py").read_text()
+REMOVALS = Path(__file__).with_name("removals.sh").read_text()
 
 
 def first(rack: Rack, machine: Machine, vf: int = 0) -> Endpoint:
@@ -116,3 +117,22 @@ def test_a_reboot_brings_all_back_without_the_role(rack: Rack) -> None:
 def test_a_second_run_changes_nothing(rack: Rack) -> None:
     recap = rack.playbook()
     assert {name: row["changed"] for name, row in recap.items()} == {"spark1": 0, "spark2": 0}
+
+
+def test_a_card_that_leaves_the_bus_comes_back_with_all_that_is_planned(rack: Rack) -> None:
+    """What hot-plug does to a Spark whose cable was out, twenty times; the other card and its traffic are untouched."""
+    one, two = rack.machines
+    gone, other = rack.plan.of(one.name, 0)
+    mine = [e for e in rack.plan.of(one.name) if e.pf == gone.pf]
+    stays = f"cd /sys/class/net; cat enP7s7/ifindex {other.pf}/ifindex {other.interface}/ifindex"
+    before = login.out(one, stays)
+    ping = f"ping -q -i 0.2 -I {other.interface} {rack.plan.of(two.name, 0)[1].address}"
+    login.sh(one, f"nohup {ping} >/tmp/ping 2>&1 </dev/null & echo $! >/tmp/pid")
+    functions = " ".join(f"{e.interface},{e.mac},{e.mtu},{e.cidr}" for e in mine)
+    done = login.run([*login.argv(one), f"sh -s {gone.pci} {functions}"], stdin=REMOVALS, check=False, timeout=1500)
+    print(done.stdout)
+    assert done.stdout.count(": back after") == 20, done.stdout
+    assert login.out(one, stays) == before, "another device was made anew"
+    assert as_planned(rack, one) == []
+    lost = login.out(one, "kill -INT $(cat /tmp/pid); sleep 1; grep -o '[0-9.]*% packet loss' /tmp/ping")
+    assert lost == "0% packet loss"

@@ -38,6 +38,9 @@ def init(
     profile: Annotated[
         str | None, typer.Option("--profile", help="profile to serve", autocompletion=names.begun)
     ] = None,
+    hotplug: Annotated[
+        bool | None, typer.Option("--hotplug/--no-hotplug", help="may the ConnectX-7 go off without a cable")
+    ] = None,
 ) -> None:
     folder = WORK / "inventories" / name
     new_site.require_free(folder)
@@ -51,11 +54,20 @@ def init(
         if spark.interface.startswith("wl"):  # as systemd names what has no cable
             show.complain(f"  {spark.interface} is Wi-Fi: images take hours, each gap is an outage; plug a cable in\n")
     served = names.exact(profile or _answer("--profile", "profile to serve", _suited(len(found))))
-    cluster = new_site.write(folder, found, login, served)
+    saves = _saves(found) if hotplug is None else hotplug
+    cluster = new_site.write(folder, found, login, served, hotplug=saves)
     shown = Path(os.path.relpath(folder))
     show.words(f"wrote {shown}: {len(cluster.nodes)} Spark(s), serving {served}\n")
     url = endpoint.reach(cluster, folder).url
     show.say(NEXT.format(name=name, profile=served, url=url, folder=shown))  # to be copied: never broken
+
+
+def _saves(found: Sequence[sparks.Spark]) -> bool:
+    """Asked where it is switched on and a person sits here; else it stays as it is."""
+    if len(found) < 2 or not any(spark.hotplug for spark in found) or not sys.stdin.isatty():
+        return True
+    question = "may hot-plug switch a ConnectX-7 without a link off? n: 15 to 18 W more a node then (y/n)"
+    return not _answer("--hotplug", question, "y").lower().startswith("n")
 
 
 def use(

@@ -139,6 +139,11 @@ class Fabric(Strict):
     guests: list[Guest] = Field(
         default=[], description="addresses on the rails that are no Spark's and reach it too: a storage box, say"
     )
+    hotplug: bool = Field(
+        default=True,
+        description="NVIDIA's hot-plug may take the ConnectX-7 off the bus while it sees no cable; off keeps it there, "
+        "which takes 15 to 18 W a node",
+    )
     attach_by: Literal["pci", "name"] = Field(
         default="pci",
         description="how a pod's function is found: by its place on the bus, or by its name where it has none there",

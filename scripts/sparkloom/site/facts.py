@@ -64,7 +64,7 @@ class Planned:
                  "mtu": cluster.fabric.mtu}
                 for rail in cluster.fabric.rails
             ],
-            "fabric": _fabric(folder / "fabric_check.json"),
+            "fabric": measured(cluster),
             "gauges": {name: list(how) for engine in engines.measured() for name, how in engine["gauges"].items()},
         }  # fmt: skip
 
@@ -131,9 +131,9 @@ def _evidence(loaded: LoadedProfile) -> dict[str, Any]:
     return {"status": best.status, "claim": best.claim, "source": best.source, "date": best.date, **speeds}
 
 
-def _fabric(file: Path) -> dict[str, Any] | None:
-    """What playbooks/verify.yml measured last, less what it said of each run."""
-    report = _json(file)
+def measured(cluster: Cluster) -> dict[str, Any] | None:
+    """What playbooks/verify.yml, or the first `up` after a boot, measured last, less what it said of each run."""
+    report = _json(repository.kept(cluster.name) / "fabric_check.json")
     if not report:
         return None
     pairs = [

@@ -17,7 +17,6 @@ from sparkloom.onnode.images import build, reference
 from sparkloom.onnode.weights.layout import Store
 from sparkloom.render import image_context
 from sparkloom.render.k3s import paths
-from sparkloom.render.manifests.names import ENGINES
 from sparkloom.site import images
 from sparkloom.site.images import Decision
 
@@ -43,7 +42,6 @@ def asked(loaded: LoadedRecipe, *, beside: bool = False, places: Sequence[Mappin
     """All that a node's program is told of a build."""
     recipe = loaded.recipe
     context = image_context.context(loaded)
-    component = next(iter(ENGINES))
     return {
         "image": recipe.image,
         "identity": image_context.of(loaded),
@@ -58,7 +56,6 @@ def asked(loaded: LoadedRecipe, *, beside: bool = False, places: Sequence[Mappin
         "store": STORE,
         "work": WORK,
         "beside": beside,
-        "engines": f"{component}={ENGINES[component]}",
     }
 
 

@@ -41,7 +41,7 @@ def judge(found: Sequence[Spark]) -> None:
         raise InputError(Problem(where, 0, 0, text, "spark") for where, text in problems)
 
 
-def write(folder: Path, found: Sequence[Spark], user: str, profile: str) -> Cluster:
+def write(folder: Path, found: Sequence[Spark], user: str, profile: str, *, hotplug: bool = True) -> Cluster:
     """The shipped example with these machines in it; nothing stays when it cannot be read back."""
     judge(found)
     shutil.copytree(inventory.DEFAULT_INVENTORY, folder)
@@ -49,6 +49,9 @@ def write(folder: Path, found: Sequence[Spark], user: str, profile: str) -> Clus
         (folder / "hosts.yml").write_text(hosts(found, user), encoding="utf-8")
         cluster = folder / "group_vars" / "all" / "cluster.yml"
         cluster.write_text(_cluster(cluster.read_text(encoding="utf-8"), folder.name, found, profile), encoding="utf-8")
+        fabric = cluster.with_name("fabric.yml")
+        stays = "  hotplug: true", f"  hotplug: {str(hotplug).lower()}"
+        fabric.write_text(fabric.read_text(encoding="utf-8").replace(*stays), encoding="utf-8")
         return inventory.load(folder)
     except BaseException:
         shutil.rmtree(folder)

@@ -14,6 +14,7 @@ from sparkloom.launch.fabric import Endpoint, Plan
 from sparkloom.launch.groups import Running
 from sparkloom.onnode import interfaces
 from sparkloom.render import rails_table
+from sparkloom.site import images
 from sparkloom.site.checks import rails
 
 # A rail's port and functions share its wire: each answers for its own address only, and replies may come in by another.
@@ -74,7 +75,9 @@ def _functions_file(cluster: Cluster, node: str, mine: list[Endpoint]) -> str:
                 **({"whole": True} if whole else {}),
             }
         )
-    return json.dumps({"rails": described}, indent=2) + "\n"
+    # by `hotplug` the card stays on the bus, by `runtimes` pods are found whose function went with it
+    of_card = {"hotplug": cluster.fabric.hotplug, "runtimes": images.PLACES}
+    return json.dumps({"rails": described, **of_card}, indent=2) + "\n"
 
 
 def _sysctl(mine: list[Endpoint]) -> dict[str, int]:

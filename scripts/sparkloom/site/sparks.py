@@ -27,6 +27,7 @@ echo "gpu $(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head
 set -- $(ip -4 route show default | head -n1); while [ $# -gt 1 ]; do [ "$1" = dev ] && echo "interface $2"; shift; done
 port=$(ip -4 route show default | sed -n '1s/.* dev \([^ ]*\).*/\1/p')
 echo "address $(ip -4 -o addr show dev "$port" scope global 2>/dev/null | sed -n '1s/.* inet \([0-9.]*\).*/\1/p')"
+[ -e /etc/nvidia/cx7-hotplug-enabled ] && echo "hotplug armed"
 for port in /sys/class/net/*; do
   [ -e "$port/device/vendor" ] || continue
   carrier=$(cat "$port/carrier" 2>/dev/null || echo 0)
@@ -44,6 +45,7 @@ class Spark(NamedTuple):
     address: str = ""
     linked: tuple[str, ...] = ()  # ConnectX-7 ports with a carrier
     trouble: str = ""
+    hotplug: bool = False  # whether it takes its ConnectX-7 off the bus while no cable is in
 
 
 def announced() -> list[str]:
@@ -113,6 +115,7 @@ def _parsed(address: str, text: str) -> Spark:
         port[0] for port in ports if len(port) == 4 and tuple(port[1:3]) == (MELLANOX, CONNECTX7) and port[3] == "1"
     )
     found = Spark(address, said.get("name", ""), said.get("interface", ""), said.get("address", ""), linked)
+    found = found._replace(hotplug="hotplug" in said)
     if said.get("machine") != "aarch64" or "GB10" not in said.get("gpu", ""):
         seen = f"{said.get('machine', 'unknown')}, GPU {said.get('gpu') or 'none'}"
         return found._replace(

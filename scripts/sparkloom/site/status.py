@@ -10,7 +10,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.case import Inventory
 from sparkloom.onnode.now import picture
 from sparkloom.onnode.now.groups import WORDS, Observed, healthy, resting
-from sparkloom.site import lease, now
+from sparkloom.site import facts, lease, now
 from sparkloom.site.now import Site
 
 Shown = dict[str, Any]
@@ -37,7 +37,8 @@ def status(inventory: Inventory = None, profile: str | None = None, group: str |
         shown = _whole(site, [_group(one, site) for one in chosen], profile)
     else:
         shown = _alone(site, _group(only, site) if only else None, profile, named=bool(group or site.planned.listed))
-    return shown | {"operation": _operation(site)}
+    measured = picture.fabric(facts.measured(site.cluster)) if len(site.cluster.nodes) > 1 else None
+    return shown | {"operation": _operation(site), "fabric": measured}
 
 
 def _group(one: Observed, site: Site) -> Shown:
@@ -134,6 +135,9 @@ def text(shown: Shown) -> str:
     lines = list(_several(shown) if several else _one(shown))
     if failed := shown["failed"]:
         lines.append(f"last failure: {failed['profile']} at {failed['at']}: {str(failed['cause']).splitlines()[0]}")
+    if (fabric := shown.get("fabric")) and fabric["slowest_gbit"] is not None:
+        speed = f"{fabric['slowest_gbit']:.4g} Gb/s between the slowest two"
+        lines.append(f"rails: {speed} on {fabric['time']}, {fabric['verdict']}")
     if shown.get("operation"):
         lines.append(str(shown["operation"]))
     if several and len(shown["groups"]) > 1:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
@@ -117,6 +119,22 @@ vllm:generation_tokens_total{model_name="m"} 1.5e3
 
 def test_metrics_are_read_under_each_engine_s_names() -> None:
     assert gauges.read(PAGE) == {"running": 5, "cache_usage": 0.5, "generated": 1500}
+
+
+def test_clock_and_temperature_stand_beside_the_figures_where_a_page_tells_them() -> None:
+    nodes = [
+        {"groups": [{}], "now": {"hertz": 1.9e9, "celsius": 71.0}},
+        {"groups": [{}], "now": {"hertz": 2.4e9, "celsius": 84.0}},
+        {"groups": [], "now": {"hertz": 2.1e8, "celsius": 38.0}},  # serves nothing
+    ]
+    pages = {"/metrics": PAGE, gauges.PAGE: json.dumps({"nodes": nodes}).encode()}
+    target = SimpleNamespace(get=lambda path, *_: (200, pages[path]) if path in pages else (404, b""))
+    looked = gauges.Gauges(target)  # type: ignore[arg-type]
+    looked._before = looked._page()
+    looked._during = [gauges.read(PAGE) | looked._gpus()]
+    assert looked.end(0)["gpus"] == {"mhz": 1900.0, "celsius": 84.0}
+    pages[gauges.PAGE] = b"<html>"
+    assert looked._gpus() == {}, "an engine without a site"
 
 
 @pytest.mark.parametrize("text", ["", "0", "1,,4", "1;4", "-1", "9999", "٤"])

@@ -140,7 +140,7 @@ def test_every_local_fault_is_named(fabric: Fabric) -> None:
     shutil.rmtree(device)
     assert "RDMA device roceP2p1s0f0v0 is not there (found: rocep1s0f0v0)" in faults(fabric)[0]
     ip("-n", pod, "link", "del", "net2")
-    assert "net2 is not in this pod (here: lo, net1); is Multus up?" in faults(fabric)[0]
+    assert "net2 is not in this pod (here: lo, net1): a port that left the PCI bus" in faults(fabric)[0]
 
 
 def test_a_local_fault_is_refused_by_name_and_goes_on_once_it_is_mended(fabric: Fabric) -> None:

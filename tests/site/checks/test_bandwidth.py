@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from sparkloom.launch import fabric
 from sparkloom.site import perftest
 from sparkloom.site.checks import bandwidth
 from sparkloom.site.checks import bandwidth_verdict as verdict
+from sparkloom.site.tasks import fabric as tasks
 from tests import places
 
 SITE = inventory.load()
@@ -101,7 +103,7 @@ def judge(spoil: Any = None, nodes: list[str] = NODES, missing: str = "") -> tup
     found = bandwidth.measures(results, limits)
     judged = list(bandwidth.pairs(found, limits))
     findings = [*left_out, *verdict.findings(found, judged, limits)]
-    return findings, verdict.report("gb10", found, judged, left_out, limits, "now")
+    return findings, verdict.report("gb10", found, judged, left_out, limits, "now", {})
 
 
 def test_a_healthy_fabric_has_no_rows() -> None:
@@ -118,7 +120,9 @@ def of(node: str, rail: str = "") -> Any:
 
 
 CASES = [
-    ({"gbit": 12.6}, "degraded CX-7: power-cycle both ends", "unplug their power"),
+    ({"gbit": 12.6}, "degraded initialisation", "shut all nodes down, then take their power cables out of the wall"),
+    ({"gbit": 12.6, "errors": 900}, "slower than the rail should be", "LnkSta"),
+    ({"gbit": 2.1}, "slower than the rail should be", "LnkSta"),
     ({"ping": {"ok": False, "small_ok": True}, "gbit": 0}, "MTU 1500 on the switch", "jumbo frames"),
     ({"ping": {"ok": False, "small_ok": False}, "gbit": 0}, "one end is silent", "the cable"),
     ({"gbit": 54.0, "mtu": 1024}, "MTU 1500 on the switch", "jumbo frames"),
@@ -179,7 +183,7 @@ def test_without_perftest_nothing_is_called_good() -> None:
 
 @pytest.mark.parametrize(
     ("rails", "link", "each", "together", "stuck"),
-    [(2, 200, 80, 175, 20), (1, 200, 87.5, 87.5, 20), (2, 100, 40, 87.5, 20), (1, 100, 87.5, 87.5, 20),
+    [(2, 200, 80, 175, 25), (1, 200, 87.5, 87.5, 25), (2, 100, 40, 87.5, 20), (1, 100, 87.5, 87.5, 25),
      (2, 40, 16, 35, 8), (1, 25, 21.875, 21.875, 10.9375)],
 )  # fmt: skip
 def test_thresholds_follow_the_number_and_the_speed_of_the_rails(
@@ -210,3 +214,27 @@ def test_what_perftest_really_printed_is_read(path: Path) -> None:
 def test_a_run_without_figures_has_none() -> None:
     assert perftest.read(" #bytes     #iterations    BW peak[Gb/sec]\n Completion with error at client") is None
     assert perftest.read("") is None and perftest.why("") == "it printed nothing"
+
+
+def test_the_first_run_after_a_boot_measures_and_warns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "kept", lambda site: tmp_path)
+    seen = {node: {"boot": f"{node}-1", "missing": []} for node in NODES}
+    slow = [{**run, "gbit": 12.9} for turn in plan()["rounds"] for runs in turn.values() for run in runs]
+    for run in slow:
+        run |= {"ping": {"ok": True, "small_ok": True}, "has_gid": True, perftest.LATENCY: LAT.format(us=1.5)}
+        run[perftest.BANDWIDTH] = BW.format(device="rocep1s0f0v1", mtu=4096, gbit=run["gbit"])
+
+    def context() -> Any:
+        hosts = {node: {"nodes": seen[node], "runs": [run for run in slow if run["client"] == node]} for node in NODES}
+        return SimpleNamespace(cluster=SITE, vars={"hostvars": hosts, "groups": {"sparks": NODES}})
+
+    assert tasks.bandwidth_due(context(), "nodes") == {"due": True}
+    told = tasks.bandwidth_judge(context(), "nodes", "runs", {}, warn=True)
+    assert not told["failed"] and told["verdict"] == "degraded initialisation"
+    assert "12.9 Gb/s" in told["warnings"][0] and "out of the wall for a minute" in told["warnings"][0]
+    assert tasks.bandwidth_due(context(), "nodes") == {"due": False}, "remembered for each node and boot"
+    seen["spark3"] = {"boot": "spark3-2", "missing": []}
+    assert tasks.bandwidth_due(context(), "nodes") == {"due": True}
+    seen.update({node: {"boot": "x", "missing": ["ib_write_bw"]} for node in NODES})
+    assert tasks.bandwidth_due(context(), "nodes") == {"due": False}, "nothing can measure"
+    assert tasks.bandwidth_judge(context(), "nodes", "runs", {})["failed"], "verify fails"

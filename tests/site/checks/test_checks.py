@@ -12,7 +12,7 @@ import pytest
 from sparkloom.base.finding import Finding
 from sparkloom.inputs import inventory
 from sparkloom.launch import fabric
-from sparkloom.render.manifests.attachments import NETWORKS
+from sparkloom.onnode.now.labels import NETWORKS
 from sparkloom.site import ansible
 from sparkloom.site.checks import kubernetes, networks, rails
 

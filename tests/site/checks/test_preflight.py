@@ -98,6 +98,12 @@ def machine(node: str = "spark1") -> Machine:
     }  # fmt: skip
 
 
+def gone(probe: Machine, **told: bool) -> None:
+    """No ConnectX-7 on the bus, as hot-plug leaves a Spark whose cable is out."""
+    probe["ports"] = [port for port in probe["ports"] if port["vendor"] != "0x15b3"]
+    probe["hotplug"] = told
+
+
 def links(probe: Machine) -> Any:
     return probe["network"]["links"]
 
@@ -113,6 +119,35 @@ def probes() -> dict[str, Machine]:
 
 def test_four_good_machines_pass(probes: dict[str, Machine]) -> None:
     assert host.judge(CLUSTER, probes, EXPECTED) == []
+
+
+@pytest.mark.parametrize(
+    ("told", "said", "cure"),
+    [
+        ({"enabled": True, "cable": False}, "hot-plug took it, no cable seen", "comes back by itself"),
+        ({"enabled": True, "cable": True}, "though hot-plug sees a cable", "/sys/bus/pci/rescan"),
+        ({"enabled": False, "cable": False}, "no ConnectX-7 on the PCI bus", "out of the wall"),
+        ({}, "no ConnectX-7 on the PCI bus", "its maker's matter"),
+    ],
+)
+def test_a_card_that_hot_plug_took_is_told_from_a_dead_one(
+    probes: dict[str, Machine], told: dict[str, bool], said: str, cure: str
+) -> None:
+    gone(probes["spark3"], **told)
+    found = host.judge(CLUSTER, probes, EXPECTED)
+    assert [(finding.where, finding.rule) for finding in found] == [("spark3", "rail a"), ("spark3", "rail b")]
+    assert all(said in finding.message and cure in finding.fix for finding in found), found
+    assert all("fabric.yml" not in finding.fix for finding in found), "nothing is wrong with the inventory"
+
+
+def test_power_that_is_stuck_is_told_from_a_full_load(probes: dict[str, Machine]) -> None:
+    """At a clock that is not yet the slow state; a healthy unit meets its cap far above."""
+    for node, watt in (("spark2", 98.0), ("spark3", 139.0)):
+        load = probes[node]["gpu"]["load"]
+        load.update(mhz=1650.0, state={**load["state"], "watt": watt, "held_by": ["power cap"]})
+    (finding,) = host.judge(CLUSTER, probes, EXPECTED)
+    assert (finding.where, finding.rule, finding.severity) == ("spark2", "gpu", "warning")
+    assert "98 W and 1650 MHz, held back by power cap" in finding.message and "out of wall" in finding.fix
 
 
 UFW = """Status: active

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 from statistics import fmean
 from typing import Any, Literal
@@ -18,6 +19,7 @@ NAMES: dict[str, tuple[str, How]] = {
     name: (ours, how) for engine in engines.measured() for name, (ours, how) in engine["gauges"].items()
 }
 HOW = dict(NAMES.values())
+PAGE = "/page/data/status.json"  # of a site: behind the same address and key as its models
 FIRST_S, EVERY_S = 1.0, 5.0
 OTHERS = 1.05  # the engine made this much more than was received here: somebody else asks too
 
@@ -49,7 +51,15 @@ class Gauges:
             with contextlib.suppress(OSError, Garbled):
                 status, page = self.target.get("/metrics", EVERY_S)
                 if status == 200:
-                    during.append(read(page))
+                    during.append(read(page) | self._gpus())
+
+    def _gpus(self) -> dict[str, float]:
+        """The slowest clock and the highest temperature of the Sparks that serve, where a page tells them."""
+        with contextlib.suppress(OSError, Garbled, ValueError, KeyError, TypeError):
+            status, page = self.target.get(PAGE, EVERY_S)
+            told = [node["now"] for node in json.loads(page)["nodes"] if node["groups"]] if status == 200 else []
+            return {"mhz": min(now["hertz"] for now in told) / 1e6, "celsius": max(now["celsius"] for now in told)}
+        return {}
 
     def end(self, received: int) -> dict[str, Any]:
         """What the level's row keeps."""
@@ -70,6 +80,8 @@ class Gauges:
         found: dict[str, Any] = {"metrics": "ok", "looks": len(self._during), **shown}
         found |= {name: round(value, 1) for name, value in grown.items()}
         found["accept_length"] = self._accepted(grown)
+        if gpus := [page for page in self._during if "mhz" in page]:
+            found["gpus"] = {"mhz": min(p["mhz"] for p in gpus), "celsius": max(p["celsius"] for p in gpus)}
         if received and grown.get("generated", 0.0) > OTHERS * received + 64:
             found["note"] = f"the engine made {grown['generated']:.0f} tokens, {received} of them for this level"
         return found

@@ -123,6 +123,11 @@ def _notes(data: Mapping[str, Any]) -> list[str]:
         for level in levels
         if level.get("depth") and level.get("prompt_tok_s")
     ]
+    lines += [
+        f"{label(level)}: GPUs at {gpus['mhz']:.0f} MHz or more, at most {gpus['celsius']:.0f} degrees"
+        for level in levels
+        if (gpus := level["engine"].get("gpus"))
+    ]
     lines += [f"{label(level)}: {_called(told)}" for level in levels if (told := level.get("tool_calls"))]
     lines += [f"{label(level)}: {note}" for level in levels if (note := level["engine"].get("note"))]
     lines += [f"{label(level)}: {doubt}" for level in levels if (doubt := level["guard"].get("doubt"))]

@@ -15,8 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sparkloom.onnode.functions import common, lossless, rail
+from sparkloom.onnode.functions import common, hotplug, lossless, pods, rail
 from sparkloom.onnode.functions.common import FunctionsError, Steps, applied
+from sparkloom.onnode.host import pci
 from sparkloom.onnode.host.read import number
 
 PLAN = Path("/etc/sparkloom/functions.json")
@@ -45,21 +46,33 @@ def back(by_mac: dict[str, str], by_pci: dict[str, str], young: float) -> Steps:
         yield text, partial(rail.bring_home, namespace, there, name)
 
 
-def as_planned(rails: list[rail.Rail], wait: float, young: float) -> Steps:
+def as_planned(plan: dict[str, Any], rails: list[rail.Rail], args: argparse.Namespace) -> Steps:
+    yield from hotplug.as_planned(plan, args.sysfs)
     for each in rails:
-        if not rail.wait_for(each.pf, wait):
-            if not each.plan.get("whole"):
-                name = each.plan["pf"]
-                raise FunctionsError(f"no {name}: fabric.rails[].pf in the inventory's fabric.yml, or the card is gone")
-            yield from port_home(each, young)
-            continue
-        if number(each.pf / "device/sriov_numvfs"):
-            yield from recover([each], young)
-        yield from each.as_planned()
-        yield from lossless.as_planned(each.plan)
+        if rail.wait_for(each.pf, args.wait):
+            yield from of_port(each, args.pod_start)
+        elif each.plan.get("whole"):
+            yield from port_home(each, args.pod_start)
+        else:
+            raise FunctionsError(f"no {each.plan['pf']}: {why_not(args.sysfs)}")
 
 
-def as_before(rails: list[rail.Rail], dry: bool, young: float) -> list[str]:
+def why_not(sysfs: Path) -> str:
+    told = pci.hotplug(sysfs)
+    if told.get("enabled") and not told["cable"]:
+        return "hot-plug took the card off the bus, as it sees no cable; with the cable it comes back, and this with it"
+    return "fabric.rails[].pf in the inventory's fabric.yml, or the card is gone"
+
+
+def of_port(each: rail.Rail, young: float) -> Steps:
+    if number(each.pf / "device/sriov_numvfs"):
+        yield from recover([each], young)
+    yield from each.as_planned()
+    yield from lossless.as_planned(each.plan)
+
+
+def as_before(rails: list[rail.Rail], args: argparse.Namespace) -> list[str]:
+    dry, young = args.check, args.pod_start
     changes = applied(recover([each for each in rails if not each.plan.get("whole")], young), dry)
     for each in rails:
         if each.plan.get("whole") and not rail.wait_for(each.pf, 0):
@@ -71,38 +84,47 @@ def as_before(rails: list[rail.Rail], dry: bool, young: float) -> list[str]:
     for each in rails:
         changes += applied(lossless.as_before(each.plan), dry)
         changes += applied(each.as_before(), dry)
+    changes += applied(hotplug.as_before(args.sysfs), dry)
     if not dry:
         common.ORIGIN.unlink(missing_ok=True)
     return changes
 
 
-def repaired(rails: list[rail.Rail], dry: bool, steady: float, young: float) -> list[str]:
+def repaired(plan: dict[str, Any], rails: list[rail.Rail], args: argparse.Namespace) -> list[str]:
     """Only what a pod left behind, and only what is still so after a while: CNI renames what it gives back itself.
 
-    Everything else that a hand has changed is for the role to mend, and for the doctor to see.
+    A port without functions came back to the bus: it gets them at once. Everything else that a hand has changed is for
+    the role to mend, and for the doctor to see.
     """
+    young = args.pod_start
 
     def mend(dry: bool) -> list[str]:
-        found = [each for each in rails if number(each.pf / "device/sriov_numvfs")]
-        changes = applied(recover(found, young), dry)
+        ports = [each for each in rails if each.pf.exists()]
+        found = [each for each in ports if number(each.pf / "device/sriov_numvfs")]
+        bare = [each for each in ports if each not in found and (args.back or not each.plan.get("whole"))]
+        changes = [change for each in bare for change in applied(of_port(each, young), dry)]
+        everything = all(each in ports or each.plan.get("whole") for each in rails)
+        if everything and (changes or args.back):
+            changes += applied(pods.bereft(plan.get("runtimes", ())), dry)
+        changes += applied(recover(found, young), dry)
         for each in found:
             renamed = applied(each.name_functions(), dry)
             changes += renamed + (applied(each.set_macs(), dry) if renamed and not dry else [])
         return changes
 
-    if not (first := mend(True)):
-        return []
-    time.sleep(steady)
-    return mend(dry) if mend(True) == first else []
+    if args.back or not (first := mend(True)):
+        return mend(args.check) if args.back else []
+    time.sleep(args.steady)
+    return mend(args.check) if mend(True) == first else []
 
 
-def run(args: argparse.Namespace, plans: list[dict[str, Any]]) -> list[str]:
-    rails = [rail.Rail(plan, args.sysfs) for plan in plans]
+def run(args: argparse.Namespace, plan: dict[str, Any]) -> list[str]:
+    rails = [rail.Rail(each, args.sysfs) for each in plan["rails"]]
     if args.undo:
-        return as_before(rails, args.check, args.pod_start)
-    if args.steady:
-        return repaired(rails, args.check, args.steady, args.pod_start)
-    return applied(as_planned(rails, args.wait, args.pod_start), args.check)
+        return as_before(rails, args)
+    if args.steady or args.back:
+        return repaired(plan, rails, args)
+    return applied(as_planned(plan, rails, args), args.check)
 
 
 def main(words: list[str]) -> int:
@@ -118,13 +140,14 @@ def main(words: list[str]) -> int:
         default=0,
         help="act on what is still so after these seconds: a pod that ends is not in the way",
     )
+    parser.add_argument("--back", action="store_true", help="what a port lacks that came back to the bus, and its pods")
     parser.add_argument("--check", action="store_true", help="say what would change, change nothing")
     parser.add_argument("--undo", action="store_true", help="back to the functions of before the first run")
     args = parser.parse_args(words)
     try:
         with PLAN.open() as plan:
             fcntl.flock(plan, fcntl.LOCK_EX)  # the timer's run and the role's do not meet
-            changes = run(args, json.load(plan)["rails"])
+            changes = run(args, json.load(plan))
     except (FunctionsError, OSError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -8,6 +8,18 @@ from pathlib import Path
 from sparkloom.onnode.host.read import number, text
 from sparkloom.onnode.task import Data
 
+# Of NVIDIA's driver in a Spark's kernel (NV-Kernels pull request 271), and what its two files say as read on nodes with
+# a cable and without one.
+HOTPLUG = "bus/platform/devices/MTKP0001:00/pcie_hotplug"
+
+
+def hotplug(sysfs: Path) -> Data:
+    """Whether the card is taken off the bus while no cable is in, and whether one is seen; empty without the driver."""
+    folder = sysfs / HOTPLUG
+    if not folder.is_dir():
+        return {}
+    return {"enabled": text(folder / "hotplug_enabled") == "1", "cable": text(folder / "debug_state") == "1"}
+
 
 def ports(sysfs: Path) -> list[Data]:
     """Every network port that is a physical PCI function, with what its link and its RDMA device say."""

@@ -7,7 +7,6 @@ was cut off goes on there. Steps read the network only where the recipe download
 from __future__ import annotations
 
 import base64
-import json
 import re
 import shlex
 import shutil
@@ -21,6 +20,7 @@ from sparkloom.onnode.host import memory
 from sparkloom.onnode.images.pull import RUN, Background, Progress
 from sparkloom.onnode.images.runtime import ImageError, Runtime
 from sparkloom.onnode.images.sharing import blob
+from sparkloom.onnode.now.labels import ENGINES
 from sparkloom.onnode.weights import check
 from sparkloom.onnode.weights.layout import Entry, Snapshot, Store
 
@@ -161,12 +161,7 @@ def _engines(asked: dict[str, Any]) -> list[str]:
         runtime = Runtime.here(asked["places"])
     except ImageError:
         return []
-    if not runtime.crictl:
-        return []
-    words = [*runtime.crictl, "pods", "--state", "ready", "--label", str(asked["engines"]), "-o", "json"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=QUICK)
-    items = json.loads(done.stdout or "{}").get("items") or []
-    return sorted(str(item["metadata"]["name"]) for item in items)
+    return sorted(str(item["metadata"]["name"]) for item in runtime.pods(ENGINES))
 
 
 def publish(asked: dict[str, Any]) -> dict[str, Any]:

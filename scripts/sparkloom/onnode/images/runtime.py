@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -87,6 +88,15 @@ class Runtime:
             told = (done.stderr or done.stdout).strip().splitlines() or [f"exit {done.returncode}"]
             raise ImageError(f"ctr {' '.join(words[:2])}: {told[-1]}")
         return done.stdout
+
+    def pods(self, labels: Mapping[str, str]) -> list[dict[str, Any]]:
+        """Sandboxes that are ready, by all of these labels; none where there is no crictl to ask."""
+        if not self.crictl:
+            return []
+        chosen = [word for key, value in labels.items() for word in ("--label", f"{key}={value}")]
+        words = [*self.crictl, "pods", "--state", "ready", *chosen, "-o", "json"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS)
+        return json.loads(done.stdout or "{}").get("items") or []
 
     def pulling(self, reference: str) -> list[str]:
         """The command that pulls. crictl asks as the kubelet does: with its mirrors and its keys."""

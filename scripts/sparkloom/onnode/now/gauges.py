@@ -15,6 +15,7 @@ HOST: Names = {
     "sparkloom_host_memory_available_bytes": ("available_bytes", "sum"),
     "sparkloom_gpu_temperature_celsius": ("celsius", "max"),
     "sparkloom_gpu_power_watts": ("watts", "sum"),
+    "sparkloom_gpu_clock_hertz": ("hertz", "max"),
     "sparkloom_host_written_timestamp_seconds": ("written", "max"),
 }
 FRESH = 120.0  # seconds in which a node's figures are those of now: they are written every 15

@@ -8,6 +8,7 @@ ROUTER = {"app.kubernetes.io/name": "router", **PART_OF}
 HOSTS = {"app.kubernetes.io/name": "sparkloom-hosts"}  # the node-exporters
 PROFILE = "sparkloom/profile"  # the group's
 RANK = "sparkloom/rank"
+NETWORKS = "k8s.v1.cni.cncf.io/networks"  # the annotation by which a pod asks Multus for its rails
 HOSTNAME = "kubernetes.io/hostname"  # of a node
 CONFIG_HASH = "sparkloom/config-hash"
 STOPPED = "sparkloom/stopped"  # of a StatefulSet: by whom and since when a person wants no pod of it

@@ -33,7 +33,7 @@ def picture(facts: Facts, look: Look) -> Shown:
         "groups": groups,
         "nodes": [_node(node, groups, look) for node in facts.get("nodes", ())],
         "rails": [_rail(rail, facts, groups) for rail in facts.get("rails", ())],
-        "fabric": _fabric(facts.get("fabric")),
+        "fabric": fabric(facts.get("fabric")),
     }
 
 
@@ -207,7 +207,7 @@ def _rail(rail: Mapping[str, Any], facts: Facts, groups: Sequence[Shown]) -> Sho
     }
 
 
-def _fabric(report: Mapping[str, Any] | None) -> Shown | None:
+def fabric(report: Mapping[str, Any] | None) -> Shown | None:
     if not report:
         return None
     sums = [float(pair["sum_gbit"]) for pair in report.get("pairs", ()) if pair.get("sum_gbit") is not None]

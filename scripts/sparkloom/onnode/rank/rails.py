@@ -14,6 +14,7 @@ from sparkloom.onnode.host.read import text
 from sparkloom.onnode.rank.plan import GroupPlan, Rail
 
 RENEW = "delete this pod so that it is made again: a pod gets its rails when it is made"
+GONE = "a port that left the PCI bus (cable out?) took it, and its node makes this pod again when the port is back"
 IPC_LOCK = 1 << 14  # linux/capability.h
 HELD = re.compile(r"^CapEff:\s*([0-9a-f]+)$", re.M)
 FABRIC = "run playbooks/fabric.yml, which says what this node lacks"
@@ -68,7 +69,7 @@ def _own_address_only(settings: Path) -> None:
 def _rail(plan: GroupPlan, rail: Rail, here: dict[str, list[tuple[str, int]]]) -> Iterator[str]:
     name = f"rail {rail.name}: {rail.interface}"
     if rail.interface not in here:
-        yield f"{name} is not in this pod (here: {', '.join(sorted(here))}); is Multus up? {RENEW}"
+        yield f"{name} is not in this pod (here: {', '.join(sorted(here))}): {GONE}; else is Multus up? {RENEW}"
         return
     wanted, given = (rail.address, rail.prefix), here[rail.interface]
     if wanted not in given:

@@ -118,6 +118,7 @@ def main(
         disks=[disk(path) for path in paths],
         content_gib={folder: content_gib(folder) for folder in folders},
         ports=pci.ports(sysfs_root),
+        hotplug=pci.hotplug(sysfs_root),
         network={"files": definitions.definitions(), "links": definitions.links(sysfs_root)},
         ground=ground.read(sysfs_root, users or []),
         firewall=host.firewall(),

@@ -17,13 +17,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
-from sparkloom.onnode.host.read import gids, text
+from sparkloom.onnode.host.read import gids, number, text
 from sparkloom.onnode.task import Data, Task
 
 UNIT = "sparkloom-fabric-check"
 BANDWIDTH = "ib_write_bw"
 LATENCY = "ib_write_lat"
 MAPPED = "0000:0000:0000:0000:0000:ffff:"  # how sysfs writes a GID that was made from an IPv4 address
+BOOT = Path("/proc/sys/kernel/random/boot_id")
 MEMORY = "2G"  # far above what the runs register, far below what a node could miss
 
 
@@ -100,16 +101,26 @@ def ping(test: Data) -> Data:
     return {"ok": ok, "small_ok": ok or reaches(56)}
 
 
+def errors(test: Data, sysfs: Path) -> int:
+    """What the wire spoiled since the start, as the port counts it."""
+    folder = sysfs / "class/net" / test["pf"] / "statistics"
+    return number(folder / "rx_errors") + number(folder / "tx_errors")
+
+
 def measure(tests: Sequence[Data], sysfs: Path, seconds: int) -> list[Data]:
     known = places(sysfs)
     runs = [{**test, "ping": ping(test), "place": known.get(test["address"])} for test in tests]
+    before = {test["pf"]: errors(test, sysfs) for test in runs}
     able = [test for test in runs if test["place"] and test["ping"]["ok"]]
     with ThreadPoolExecutor(max_workers=max(1, len(able))) as pool:
         together = list(pool.map(lambda test: client(BANDWIDTH, test, test["place"], seconds), able))
     for test, output in zip(able, together, strict=True):
         test[BANDWIDTH] = output
         test[LATENCY] = client(LATENCY, test, test["place"], seconds)
-    return [{**test, "has_gid": bool(test.pop("place"))} for test in runs]
+    return [
+        {**test, "has_gid": bool(test.pop("place")), "errors": errors(test, sysfs) - before[test["pf"]]}
+        for test in runs
+    ]
 
 
 def main(
@@ -128,4 +139,4 @@ def main(
             serve(task, tests, serve_seconds, sysfs_root)
         else:
             runs = measure(tests, sysfs_root, seconds)
-    task.exit_json(missing=absent, runs=runs)
+    task.exit_json(missing=absent, runs=runs, boot=text(BOOT))

@@ -17,7 +17,6 @@ from sparkloom.launch import fabric
 from sparkloom.launch.fabric import Attachment, Endpoint
 from sparkloom.render import template
 
-NETWORKS = "k8s.v1.cni.cncf.io/networks"
 PRIVATE = "sparkloom-rails"  # roles/multus puts it among CNI's programs; without it no pod gets a rail
 CNI_VERSION = "0.4.0"  # spoken by every release of the CNI plugins and of Multus since 2020
 

@@ -11,6 +11,7 @@ from sparkloom.launch import ports
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.launch.values import EnvVar
 from sparkloom.onnode.images import reference
+from sparkloom.onnode.now.labels import NETWORKS
 from sparkloom.render import template
 from sparkloom.render.manifests import access, attachments, names, pod_secrets, supervision, volumes
 
@@ -27,7 +28,7 @@ def stateful_set(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]
         labels=names.labels(launch, rank.index),
         selector=names.selector(launch, rank.index),
         headless=access.headless_name(launch),
-        annotations={attachments.NETWORKS: attachments.annotation(ends)} if ends else {},
+        annotations={NETWORKS: attachments.annotation(ends)} if ends else {},
         priority=names.PRIORITY,
         node=rank.place.node.kubernetes_node,
         grace=GRACE_SECONDS,

@@ -40,6 +40,7 @@ def merge(machines: Answers, links: Answers) -> dict[str, dict[str, Any]]:
             if port["interface"]:
                 answers.require(answers.INTERFACE, port["interface"], node)
         told[node] = {"ports": ports, **{key: heard[key] for key in ("heard", "lldp", "neighbours")}}
+        told[node]["hotplug"] = machine.get("hotplug", {})
     return told
 
 

@@ -11,7 +11,7 @@ from sparkloom.inputs.cluster import SPEEDS
 from sparkloom.launch.fabric import RING_NCCL
 from sparkloom.site.cabling import apart
 from sparkloom.site.cabling.wires import Cage, Facts, Wire, cages, wires
-from sparkloom.site.checks.ports import Port
+from sparkloom.site.checks.ports import DRAIN, Port, absent
 
 SWITCH = "a switch"
 
@@ -39,7 +39,7 @@ def judge(nodes: Sequence[str], facts: Facts, management: str) -> Found:
     """`nodes`: those of the inventory, each with its facts or without."""
     found = cages(facts, management)
     made = wires(facts, found)
-    findings = [*_unread(nodes, facts), *_uncabled([node for node in nodes if node in facts], found)]
+    findings = [*_unread(nodes, facts), *_uncabled(facts, found)]
     joined = [wire for wire in made if len(wire.nodes) > 1]
     cabled = {node for wire in joined for node in wire.nodes}
     whole = [wire for wire in joined if set(wire.nodes) == cabled]
@@ -92,12 +92,14 @@ def _unread(nodes: Sequence[str], facts: Facts) -> Iterator[Finding]:
             yield Finding(node, "connection", "no answer", "what its ports see", "playbooks/preflight.yml says why")
 
 
-def _uncabled(nodes: Sequence[str], found: list[Cage]) -> Iterator[Finding]:
-    if len(nodes) < 2:
+def _uncabled(facts: Facts, found: list[Cage]) -> Iterator[Finding]:
+    if len(facts) < 2:
         return
-    for node in nodes:
+    for node, probe in facts.items():
         mine = [cage for cage in found if cage.node == node]
-        if not any(cage.carrier for cage in mine):
+        if not mine and (gone := absent(node, "cable", probe)):
+            yield gone
+        elif not any(cage.carrier for cage in mine):
             what = f"no link in {' or '.join(cage.name for cage in mine)}" if mine else "no ConnectX-7 port"
             fix = "its cable, at both ends; a switch's port that is switched off looks the same"
             yield Finding(node, "cable", what, "a link", fix)
@@ -172,7 +174,7 @@ def _halves(used: dict[str, Cage]) -> Iterator[Finding]:
             )
         for half in cage.halves:
             if not half["carrier"]:
-                fix = "both halves share the cable: switch the node off and on, its ConnectX-7 is stuck"
+                fix = f"both halves share the cable, its ConnectX-7 is stuck: {DRAIN}"
                 yield Finding(node, "halves", f"{half['interface']} without carrier", "the other half's link", fix)
 
 

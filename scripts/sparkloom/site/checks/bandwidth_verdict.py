@@ -106,11 +106,13 @@ def report(
     left_out: Sequence[Finding],
     limits: Thresholds,
     when: str,
+    boots: Mapping[str, str],
 ) -> dict[str, Any]:
     """What build/<site>/fabric_check.json holds."""
     return {
         "site": site,
         "time": when,
+        "boots": dict(boots),  # of each node that was measured
         "verdict": word(measures, judged, left_out),
         "thresholds": asdict(limits),
         "pairs": [

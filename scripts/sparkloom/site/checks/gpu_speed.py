@@ -14,6 +14,9 @@ from sparkloom.base.finding import Finding
 CHECK = "gpu"
 BUSY = 80  # percent of utilisation from which a clock says something
 LEAST_LIMIT_WATT = 60  # a GB10 that is well takes more than that under full load
+# Some units never get more from their power supply than 30 or 100 W (ai-muninn.com, 30 W safety mode; owners of GX10s).
+STUCK_WATT = 110
+POWER = {"power cap", "power brake"}
 CURE = (
     "switch the node off, take its power cable out of wall and node for five minutes, start it with the power supply "
     "that came with it; a reboot is not enough"
@@ -34,6 +37,10 @@ def judge(node: str, probe: Mapping[str, Any], least_mhz: float) -> Iterator[Fin
         expected = f"{least_mhz:g} MHz or more: 2400 are usual, 500 to 850 are the slow state (preflight_gpu_mhz)"
         fix = "let it cool down, and give it air" if _hot(state) else CURE
         yield Finding(node, CHECK, ", ".join(parts), expected, fix)
+    elif busy and (why := POWER & set(state.get("held_by") or ())) and (watt := state.get("watt") or 0) < STUCK_WATT:
+        found = f"{watt:.0f} W and {mhz or 0:.0f} MHz, held back by {' and '.join(sorted(why))}"
+        expected = "no power cap below that; units stuck at 30 or 100 W have a power supply that they do not trust"
+        yield Finding(node, CHECK, found, expected, CURE, "warning")
     limit = told.get("watt_limit")
     if limit is not None and limit < LEAST_LIMIT_WATT:
         fix = "nvidia-smi -q -d POWER shows who set it; sudo nvidia-smi -pl with its default takes it back"

@@ -8,7 +8,7 @@ from typing import Any
 
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster, Node
-from sparkloom.render.manifests.attachments import NETWORKS
+from sparkloom.onnode.now.labels import NETWORKS
 from sparkloom.site import client
 from sparkloom.site.checks import networks
 

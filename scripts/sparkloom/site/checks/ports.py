@@ -14,6 +14,8 @@ from sparkloom.inputs.cluster import SPEEDS, Cluster, Rail, Segment
 
 Port = Mapping[str, Any]
 MELLANOX, CONNECTX7 = "0x15b3", "0x1021"
+# What starts a card anew that a reboot does not: owners on NVIDIA's forum (363461, 383649), in this order.
+DRAIN = "leave the cables in, switch off, take the power cable out of the wall for a minute, then start"
 
 
 def cards(probe: Mapping[str, Any]) -> list[Port]:
@@ -33,6 +35,9 @@ def twins(ports: list[Port]) -> list[tuple[Port, ...]]:
 def judge(node: str, cluster: Cluster, probe: Mapping[str, Any]) -> Iterator[Finding]:
     ports = cards(probe)
     for rail in cluster.fabric.rails_of(node):
+        if cluster.expect_gb10 and (gone := absent(node, f"rail {rail.half}", probe)):
+            yield gone
+            continue
         port, trouble = _find(node, rail, ports)
         if trouble:
             yield trouble
@@ -40,6 +45,21 @@ def judge(node: str, cluster: Cluster, probe: Mapping[str, Any]) -> Iterator[Fin
             yield from _link(node, cluster, rail, port, ports)
             yield from _functions(node, cluster, rail, port)
     yield from _both(node, cluster, ports)
+
+
+def absent(node: str, check: str, probe: Mapping[str, Any]) -> Finding | None:
+    """No ConnectX-7 on the bus: hot-plug took it for want of a cable, or it is dead."""
+    if any(port["device"] == CONNECTX7 for port in probe["ports"]):
+        return None
+    told = probe.get("hotplug") or {}
+    what, fix = "no ConnectX-7 on the PCI bus", f"{DRAIN}; a card that stays away is its maker's matter"
+    if told.get("enabled") and not told["cable"]:
+        what += ": hot-plug took it, no cable seen"
+        fix = "the cable at both ends, and power at the other end: the card comes back by itself (docs/fabric.md)"
+    elif told.get("enabled"):
+        what += ", though hot-plug sees a cable"
+        fix = f"sudo tee /sys/bus/pci/rescan <<< 1 on the node; else {DRAIN}"
+    return Finding(node, check, what, "both ports of both halves", fix)
 
 
 def _both(node: str, cluster: Cluster, ports: list[Port]) -> Iterator[Finding]:
@@ -72,7 +92,7 @@ def _find(node: str, rail: Rail, ports: list[Port]) -> tuple[Port | None, Findin
     if at is not None and at is named:
         return at, None
     if at is not None and not at["interface"]:
-        cure = "see dmesg for mlx5_core; switch the node off and on for a function that did not start"
+        cure = f"dmesg for mlx5_core says why; sudo tee /sys/bus/pci/drivers/mlx5_core/bind <<< {wanted.pci} starts it"
         return None, _finding(node, rail, f"{wanted.pci} has no network interface", wanted.pf, cure)
     if at is not None:
         cure = f"pf: {at['interface']} in {where}"
