@@ -74,6 +74,7 @@ class Gatherer:
             at=now,
             pods=ranks,
             sets=sets,
+            stops=seen.stops(self.reached, self.namespace),
             applied=applied,
             nodes=self._nodes(),
             warnings=seen.warnings(self.reached, self.namespace) if troubled else {},
