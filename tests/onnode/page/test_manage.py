@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,12 @@ def test_pictures_of_the_documents(chromium: Browser, site: Recorded, web: Front
     page.js("document.getElementById('manage').scrollIntoView({behavior: 'instant'})")
     page.js("scrollTo({top: scrollY + 180, behavior: 'instant'})")
     page.shot(folder / "page-manage.jpg", whole=False)
+    recorded.two_fail(site)
+    site.measure(time.time())
+    page = chromium.page()
+    enter(page, web.url)
+    shown(page)
+    page.shot(folder / "page-two-fail.jpg", whole=False)
 
 
 def test_a_key_without_the_right_sees_nothing_of_it(chromium: Browser, site: Recorded, web: Front) -> None:
