@@ -178,7 +178,7 @@ def scaled(site: Recorded) -> dict[str, int]:
 def test_a_group_is_stopped_and_started_as_a_command_line_does(server: Server, site: Recorded) -> None:
     """By the rights that the page has: none to change what a set is made of."""
     _, plan = post(server, "stop", {"group": "glm"}, session(server))
-    assert plan["will"].startswith("stop glm on spark1, spark2, 98.35 GiB of each: requests that run have 40 s to end")
+    assert plan["will"].startswith("stop glm on spark1, spark2 (98.35 GiB of each): requests that run have 40 s to end")
     assert "hears 503 until somebody starts it" in plan["will"] and site.changed == []
     assert done(server, "stop", {"group": "glm"})[0] == 200
     assert scaled(site) == {"glm-rank0": 0, "glm-rank1": 0, f"{OSS}-rank0": 1, "chat-rank0": 1}
@@ -188,7 +188,7 @@ def test_a_group_is_stopped_and_started_as_a_command_line_does(server: Server, s
     status, refused = post(server, "stop", {"group": "glm"}, session(server))
     assert status == 409 and refused["error"]["message"] == f"glm is stopped already, by {by}"
     _, plan = post(server, "start", {"group": "glm"}, session(server))
-    assert plan["will"] == "start glm on spark1, spark2, 98.35 GiB of each"
+    assert plan["will"] == "start glm on spark1, spark2 (98.35 GiB of each)"
     assert done(server, "start", {"group": "glm"})[0] == 200
     assert set(scaled(site).values()) == {1} and site.maps["stopped"]["data"] == {"glm": ""}
     api = "/api/v1/namespaces/sparkloom/configmaps"
@@ -212,7 +212,7 @@ def test_one_starts_in_anothers_place_when_that_is_gone(
     recorded.one_place(site)
     _, plan = post(server, "start", {"group": "chat"}, session(server))
     assert plan["will"].startswith(f"stop {OSS}, as spark4 does not hold both: requests that run have 40 s to end")
-    assert plan["will"].endswith("; start chat on spark4, 51.07 GiB of each")
+    assert plan["will"].endswith("; then start chat on spark4 (51.07 GiB)")
     assert done(server, "start", {"group": "chat"})[1]["said"] == f"chat starts once {OSS} is gone."
     assert (scaled(site)[f"{OSS}-rank0"], scaled(site)["chat-rank0"]) == (0, 0)
     until(lambda: scaled(site)["chat-rank0"] == 1)

@@ -175,12 +175,10 @@ def test_a_group_is_stopped_and_started_by_keys_alone(chromium: Browser, site: R
         press(page, "Tab", 9, modifiers=8)
         press(page, "Enter", 13, "\r")
 
-    press_act(
-        "stop", "Stop chat on spark4, 51.07 GiB of each: requests that run have 40 s to end, then whoever asks it"
-    )
+    press_act("stop", "Stop chat on spark4 (51.07 GiB): requests that run have 40 s to end, then whoever asks it")
     page.until("document.getElementById('headline').innerText === '2 of 3 models serve, 1 stopped'")
     assert "stopped by alice on the page, " in page.text("groups")
-    press_act("start", "Start chat on spark4, 51.07 GiB of each.")
+    press_act("start", "Start chat on spark4 (51.07 GiB).")
     page.until("document.getElementById('headline').innerText === '3 of 3 models serve'")
     page.until("document.getElementById('journal').innerText.includes('alice: start chat')")
     assert page.js(CONTRAST) == [] and page.errors == []
@@ -198,14 +196,14 @@ def test_one_takes_the_place_of_another(
     click(page, "[data-act=start]")
     page.until("document.getElementById('confirm').open")
     words = page.text("confirm-words")
-    assert words.startswith(f"Stop {OSS}, as spark4 does not hold both:") and "; start chat on spark4" in words
+    assert words.startswith(f"Stop {OSS}, as spark4 does not hold both:") and "; then start chat on spark4" in words
     if folder := os.environ.get(SHOTS):
         page.shot(Path(folder) / f"switch-{size}-{scheme}.png", whole=False)
     click(page, "#confirm-yes")
     page.until(f"document.getElementById('manage-state').innerText === 'chat starts once {OSS} is gone.'")
-    page.until("document.getElementById('headline').innerText === '2 of 3 models serve, 1 stopped'")
-    states = page.js("[...document.querySelectorAll('.group .state')].map((one) => one.innerText)")
-    assert states[1].startswith("stopped by alice on the page") and states[2] == "serves" and page.errors == []
+    page.until("document.querySelectorAll('.group .state')[2].innerText === 'serves'")
+    page.until("document.querySelectorAll('.group .state')[1].innerText.startsWith('stopped by alice on the page')")
+    assert page.text("headline") == "2 of 3 models serve, 1 stopped" and page.errors == []
 
 
 def test_the_command_for_what_a_pod_may_not_do_is_copied(chromium: Browser, web: Front) -> None:

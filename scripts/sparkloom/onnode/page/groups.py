@@ -1,7 +1,6 @@
-"""A group that the page stops or starts, as `sparkloom stop` and `start` do; one for another where a Spark holds one.
+"""A group that the page stops or starts, as `sparkloom stop` and `start` do; one for another where one fits."""
 
-What needs the inventory, as another model in a place does, is nothing that a pod may do.
-"""
+# What needs the inventory, as another model in a place does, is nothing that a pod may do: acting.py says who may ask.
 
 from __future__ import annotations
 
@@ -42,7 +41,8 @@ def _found(site: Site, given: Given) -> tuple[Shown, Look, Observed]:
 def _place(shown: Shown, one: Observed) -> str:
     """Where it runs, and what it takes of each Spark there."""
     takes = next(each["takes_gib"] for each in shown["groups"] if each["name"] == one.name)
-    return f"{one.name} on {', '.join(one.nodes)}{f', {takes} GiB of each' if takes else ''}"
+    each = " of each" if len(one.nodes) > 1 else ""
+    return f"{one.name} on {', '.join(one.nodes)}{f' ({takes} GiB{each})' if takes else ''}"
 
 
 def says_stop(site: Site, given: Given) -> str:
@@ -67,8 +67,8 @@ def says_start(site: Site, given: Given) -> str:
     if one.on_demand:
         return f"start {one.name}: it sleeps until a request wakes it"
     way = stopping.in_the_way(shown, one)
-    first = (f"stop {other}, as {node} does not hold both: {stopping.DRAINS}, {HEARS}; " for other, node in way.items())
-    return f"{''.join(first)}start {_place(shown, one)}"
+    stops = (f"stop {other}, as {node} does not hold both: {stopping.DRAINS}, {HEARS}" for other, node in way.items())
+    return "; then ".join([*stops, f"start {_place(shown, one)}"])
 
 
 def does_start(site: Site, given: Given, person: str) -> Answer:
