@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sparkloom.onnode.kube import Unreached
-from sparkloom.onnode.now.labels import STOPPED
+from sparkloom.onnode.now.labels import STOPS
 from sparkloom.onnode.now.seen import Seen
 from sparkloom.render.manifests.names import CONFIG_HASH, PROFILE, RANK
 from sparkloom.site import client, now
@@ -63,12 +63,10 @@ class FleetCluster:
 
     def _sets(self) -> list[Object]:
         sets = [item for item in self.objects if item["kind"] == "StatefulSet"]
-        return [{**item, "metadata": self._noted(item["metadata"]),
-                 "spec": {**item["spec"], "replicas": self._replicas(item)}} for item in sets]  # fmt: skip
+        return [{**item, "spec": {**item["spec"], "replicas": self._replicas(item)}} for item in sets]
 
-    def _noted(self, metadata: Object) -> Object:
-        by = self.stopped.get(metadata["labels"][PROFILE])
-        return {**metadata, "annotations": {**metadata["annotations"], **({STOPPED: by} if by else {})}}
+    def stops(self) -> dict[str, str]:
+        return self.stopped
 
     def _replicas(self, item: Object) -> int:
         return (
@@ -104,6 +102,8 @@ class FleetCluster:
         maps |= self.kept
         if kind.endswith("/configmaps"):
             return {"data": maps[name]}
+        if query.get("fieldSelector") == f"metadata.name={STOPS}":
+            return {"items": [{"metadata": {"name": STOPS}, "data": self.stopped}]}
         labels = dict(pair.split("=") for pair in query.get("labelSelector", "").split(",") if pair)
         mine = [pod for pod in self._pods() if labels.items() <= pod["metadata"]["labels"].items()]
         items: dict[str, list[Any]] = {

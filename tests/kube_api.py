@@ -191,6 +191,9 @@ def _merged(there: Mapping[str, Any], more: Mapping[str, Any]) -> Object:
 
 def _picked(item: Object, query: Mapping[str, list[str]]) -> bool:
     labels = item["metadata"].get("labels") or {}
+    named = ",".join(query.get("fieldSelector", [])).partition("metadata.name=")[2]
+    if named and item["metadata"]["name"] != named:
+        return False
     for part in _parts(",".join(query.get("labelSelector", []))):
         key, found, wanted = part.partition(" in ")
         if found:

@@ -72,7 +72,7 @@ def test_a_change_is_shown_before_it_is_made(home: Path) -> None:
     tools, (shown, wrong) = asked(
         home, ("keys_add", give), ("keys_add", {**give, "confirm": "yes"}), words=("--allow-changes",)
     )
-    assert not tools["keys_add"].annotations.read_only_hint and "up" in tools
+    assert not tools["keys_add"].annotations.read_only_hint and {"up", "stop", "start"} <= set(tools)
     plan = said(shown)
     assert plan["will_run"][:3] == ["sparkloom", "keys", "add"] and "anna" not in plan["before"]
     assert said(wrong)["confirm"] == plan["confirm"]

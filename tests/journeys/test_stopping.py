@@ -56,6 +56,9 @@ def test_a_weekend_without_it(terminal: Terminal, served: kube_api.Cluster) -> N
     terminal.type(f"sparkloom start {SITE}").has(f"{MODEL} serves", "2 ranks ready")
     terminal.type(f"sparkloom status {SITE}").has("serves")
     terminal.type(f"sparkloom start {SITE}").has("is not stopped", "sparkloom status")
+    for verb, told in (("stop", {"stopped": [MODEL]}), ("start", {"groups": [MODEL], "missing": []})):
+        shown = terminal.type(f"sparkloom {verb} --json {SITE} 2>/dev/null", copied=True).text
+        assert json.loads(shown) == told, "a script reads this alone"
 
 
 def test_a_spark_that_is_off_is_named_at_once(terminal: Terminal, served: kube_api.Cluster) -> None:

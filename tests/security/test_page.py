@@ -82,6 +82,21 @@ def test_what_lacks_one_of_them_changes_nothing(
     assert site.changed == [] and {one.taken for one in site.keys} == {""}
 
 
+@pytest.mark.parametrize("name", ["stop", "start"])
+@pytest.mark.parametrize(
+    "more", [{"X_Sparkloom_Token": ""}, {"Origin": "https://evil.example.org"}, {"key": BOBS}, {"key": ""}]
+)
+def test_no_group_stops_or_starts_for_another(router: Router, site: Recorded, name: str, more: dict[str, str]) -> None:
+    if name == "start":
+        recorded.stop(site, "chat")
+    own: dict[str, Any] = {"X_Sparkloom_Token": token(router)}
+    group = "chat" if name == "start" else "glm"
+    plan = post(router, name, body=json.dumps({"group": group}), **own)
+    assert plan.status == 200 and plan.json["will"].startswith(name), plan.body
+    body = json.dumps({"group": group, "confirm": plan.json["confirm"]})
+    assert post(router, name, body=body, **{**own, **more}).status in (401, 403) and site.changed == []
+
+
 def test_a_preflight_of_another_origin_is_answered_with_nothing(router: Router, site: Recorded) -> None:
     asked = {"Origin": "https://evil.example.org", "Access-Control-Request-Method": "POST",
              "Access-Control-Request-Headers": "authorization,x-sparkloom-token"}  # fmt: skip

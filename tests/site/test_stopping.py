@@ -22,7 +22,9 @@ from tests.inventories import OSS, QWEN
 from tests.places import REPO
 
 LIST = f"serve:\n  - {{profile: {OSS}, name: big}}\n  - {{profile: {QWEN}, name: chat, idle_minutes: 10}}\n"
-STOPPED = "sparkloom/stopped"
+
+
+BY = "anna@laptop, 2026-11-26 11:20 UTC"
 
 
 @dataclass
@@ -45,7 +47,7 @@ class Site:
         return self.cluster.objects["StatefulSet", f"{name}-rank0"]
 
     def note(self, name: str) -> str:
-        return str(self.set(name)["metadata"]["annotations"].get(STOPPED, ""))
+        return str(self.cluster.objects.get(("ConfigMap", "stopped"), {}).get("data", {}).get(name, ""))
 
     def status(self, code: int = 1) -> dict[str, dict[str, Any]]:
         told = json.loads(self.type("sparkloom status --json", code))
@@ -84,6 +86,20 @@ def test_a_stopped_group_stays_so_until_it_is_started(site: Site) -> None:
     assert "big serves" in site.type("sparkloom start big") and not site.note("big")
     assert site.cluster.asleep() == {"big": False, "chat": False} and site.status(0)["big"]["state"] == "serves"
     assert "big is not stopped" in site.type("sparkloom start big")
+
+
+def test_a_stop_of_before_the_map_counts_until_somebody_says_otherwise(site: Site) -> None:
+    """Until November 2026 an annotation said so: one that is not taken away is no second stop."""
+    for name in ("big", "chat"):
+        site.set(name)["metadata"]["annotations"]["sparkloom/stopped"] = f"{BY} on {name}"
+        site.set(name)["spec"]["replicas"] = 0
+    now = site.status()
+    assert now["big"]["word"] == f"stopped by {BY} on big" and now["chat"]["word"] == f"stopped by {BY} on chat"
+    assert f"stopped already, by {BY}" in site.type("sparkloom stop big")
+    site.type("sparkloom start all")
+    now = site.status(0)
+    assert (now["big"]["state"], now["chat"]["state"]) == ("serves", "asleep"), "asleep, and not stopped again"
+    assert site.set("chat")["metadata"]["annotations"]["sparkloom/stopped"], "nobody may change what a set says"
 
 
 def test_the_doctor_finds_a_stopped_group_as_planned_and_says_by_whom(site: Site) -> None:

@@ -27,7 +27,9 @@ READING = (
     "logs", "doctor", "usage", "import",
 )  # fmt: skip
 # What a tool that changes something shows first.
-CHANGING = {"up": "fleet plan", "keys add": "keys list", "keys revoke": "keys list"}
+CHANGING = {
+    "up": "fleet plan", "stop": "status", "start": "status", "keys add": "keys list", "keys revoke": "keys list",
+}  # fmt: skip
 TEXT = ("import", "diagnose")  # their file may be standard input
 NOT_ASKED = {"help", "json", "watch", "every", "follow", "output", "ask_become_pass", "force"}
 ABOUT = (
@@ -41,7 +43,7 @@ Schema = dict[str, Any]
 
 def mcp(
     allow_changes: Annotated[
-        bool, typer.Option("--allow-changes", help="also offer up, keys add and keys revoke; each shows its plan first")
+        bool, typer.Option("--allow-changes", help="also offer up, stop, start and keys; each shows its plan first")
     ] = False,
 ) -> None:
     try:

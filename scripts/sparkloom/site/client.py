@@ -98,6 +98,9 @@ class Client:
         """The StatefulSets of all ranks, whether they have their pods or not."""
         return seen.sets(self, self.namespace, ENGINES)
 
+    def stops(self) -> dict[str, str]:
+        return seen.stops(self, self.namespace)
+
     def workload(self, kind: str, name: str) -> Any:
         """A Deployment or a DaemonSet; None where there is none of that name."""
         from kubernetes import client

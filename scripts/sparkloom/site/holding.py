@@ -22,6 +22,7 @@ from urllib3.exceptions import HTTPError
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.onnode.now.labels import RUNS
 from sparkloom.site import client, lease, lease_renewal
 
 SECRET = re.compile(r"([\w-]*(?:pass|token|key|secret)[\w-]*\s*[=:]).*", re.IGNORECASE | re.DOTALL)
@@ -48,7 +49,7 @@ def held(cluster: Cluster, run: int, say: Callable[[str], object], wait: float =
         api = kube.CoordinationV1Api(client.of(cluster).core.api_client)
         book = lease.Book(api, cluster.name)
         held, _ = book.read()
-        if held and held.same(mine) and held.state == lease.RUNS:
+        if held and held.same(mine) and held.state == RUNS:
             return {"msg": "held by this run"}
         before = lease.take(book, mine, wait=wait, over=over, say=say)
     except lease.Held as held_by:

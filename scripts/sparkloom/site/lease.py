@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.base.repository import WORK
+from sparkloom.onnode.now import labels
+from sparkloom.onnode.now.labels import LEASES, MARK, RUNS
 from sparkloom.site.client import or_none
 
-NAMESPACE = "default"  # our own is made and taken away by operations
 DURATION, RENEW = 60, 10.0  # seconds
 WATCHED = 3 * RENEW + 5  # without a renewal: nobody keeps it
 LETS_GO = 4.0  # until that process has seen the end of its run
-ENDED, RUNS = "did not end", "runs"
-MARK = "sparkloom/"
+ENDED = "did not end"
 CONFLICT, ABSENT = 409, 404
 
 
@@ -83,10 +83,10 @@ class Book:
     """The Lease of one site; `api` is the client's CoordinationV1Api."""
 
     def __init__(self, api: Any, site: str) -> None:
-        self.api, self.name = api, f"sparkloom-{site}"
+        self.api, self.name = api, labels.lease(site)
 
     def read(self) -> tuple[Operation | None, Any]:
-        lease = or_none(lambda: self.api.read_namespaced_lease(self.name, NAMESPACE))
+        lease = or_none(lambda: self.api.read_namespaced_lease(self.name, LEASES))
         if lease is None:
             return None, None
         notes = lease.metadata.annotations or {}
@@ -102,15 +102,15 @@ class Book:
         version = {"resourceVersion": lease.metadata.resource_version} if lease else {}
         labels = {"app.kubernetes.io/part-of": "sparkloom"}
         body = {
-            "metadata": {"name": self.name, "namespace": NAMESPACE, "labels": labels, "annotations": notes, **version},
+            "metadata": {"name": self.name, "namespace": LEASES, "labels": labels, "annotations": notes, **version},
             "spec": {"holderIdentity": operation.who, "leaseDurationSeconds": DURATION, "renewTime": now(),
                      "acquireTime": operation.since},
         }  # fmt: skip
         try:
             if lease:
-                self.api.replace_namespaced_lease(self.name, NAMESPACE, body)
+                self.api.replace_namespaced_lease(self.name, LEASES, body)
             else:
-                self.api.create_namespaced_lease(NAMESPACE, body)
+                self.api.create_namespaced_lease(LEASES, body)
         except ApiException as error:
             if error.status not in (CONFLICT, ABSENT):
                 raise
@@ -118,7 +118,7 @@ class Book:
         return True
 
     def remove(self) -> None:
-        or_none(lambda: self.api.delete_namespaced_lease(self.name, NAMESPACE))
+        or_none(lambda: self.api.delete_namespaced_lease(self.name, LEASES))
 
 
 def take(

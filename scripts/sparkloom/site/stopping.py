@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 from cryptography import x509
 
@@ -14,9 +13,9 @@ from sparkloom.judge.fleet import steps
 from sparkloom.launch import patience
 from sparkloom.launch.groups import Placed
 from sparkloom.onnode import stopping
-from sparkloom.onnode.now import picture, pods
-from sparkloom.onnode.now.groups import Observed, replicas
-from sparkloom.onnode.now.labels import CONFIG_HASH, ENGINES, HOSTNAME, PROFILE
+from sparkloom.onnode.now import picture
+from sparkloom.onnode.now.groups import Observed, label
+from sparkloom.onnode.now.labels import CONFIG_HASH, ENGINES, PROFILE
 from sparkloom.render.manifests import gateway
 from sparkloom.site import client, now
 from sparkloom.site.groups import sets, waiting
@@ -29,7 +28,7 @@ ALL = "all"
 
 def meant(site: Site, word: str | None, verb: str) -> list[Observed]:
     """Those that are set up: the one that goes by the word, all of them, or the only one."""
-    there = [one for one in site.groups if _sets(site, one)]
+    there = [one for one in site.groups if one.sets]
     chosen = [site.one(word)] if word and word != ALL else there
     names = ", ".join(one.name for one in there)
     if lost := next((f"{one.name} is not" for one in chosen if one not in there), "" if there else "nothing is"):
@@ -47,23 +46,24 @@ def stop(site: Site, chosen: Sequence[Observed], who: str, say: Say) -> None:
         if one.stopped:
             say(f"{one.name} is stopped already, by {one.stopped}")
             continue
-        by = client.asked(partial(stopping.stop, *_where(site, one), who), site.cluster)
-        say(f"{one.name} is stopped by {by}; requests that run have 40 s to end")
-    labels = {_label(one) for group in chosen for one in _sets(site, group)}
+        by = client.asked(partial(stopping.stop, site.reached, site.reached.namespace, one.sets, who), site.cluster)
+        say(f"{one.name} is stopped by {by}; {stopping.DRAINS}")
+    labels = {label(one) for group in chosen for one in group.sets}
     until_gone("pods", lambda: sets.left(site.reached, (), labels), say, sets.GONE)
 
 
 def start(site: Site, chosen: Sequence[Observed], say: Say) -> list[str]:
     """What is missing of each that does not serve then. Those on one Spark load one after the other."""
-    rest = {one.name: one for one in chosen if not one.asleep and not all(map(replicas, _sets(site, one)))}
+    rest = {one.name: one for one in chosen if stopping.rests(one)}
     for name in (one.name for one in chosen if one.name not in rest):
         say(f"{name} is not stopped; `sparkloom status {name}` says what it is at")
-    if missing := [text for one in rest.values() for text in _away(site, one)]:
+    if missing := [f"{one.name} was not started: {told}" for one in rest.values() for told in _hindered(site, one)]:
         return missing
     for wave in steps.order([Placed(name, one.profile, tuple(one.nodes)) for name, one in rest.items()], {}):
         begun = [rest[name] for name in wave.start]
         for one in begun:
-            client.asked(partial(stopping.start, *_where(site, one), awake=not one.on_demand), site.cluster)
+            begin = partial(stopping.start, site.reached, site.reached.namespace, one.sets, awake=not one.on_demand)
+            client.asked(begin, site.cluster)
         missing += [text for one in begun for text in _waited(site, one, say)]
     return [*missing, *_ended(site)]
 
@@ -72,10 +72,9 @@ def _waited(site: Site, one: Observed, say: Say) -> Iterator[str]:
     if one.on_demand:
         say(f"{one.name} is on demand: the next request wakes it")
         return
-    mine = _sets(site, one)
-    labels, digest = {**ENGINES, PROFILE: _label(mine[0])}, mine[0].metadata.annotations[CONFIG_HASH]
+    labels, digest = {**ENGINES, PROFILE: label(one.sets[0])}, one.sets[0].metadata.annotations[CONFIG_HASH]
     limit = patience.wait_seconds(one.served.get("ready_seconds"))
-    outcome = waiting.wait(site.reached, waiting.ServedGroup(labels, digest, len(mine), limit), say)
+    outcome = waiting.wait(site.reached, waiting.ServedGroup(labels, digest, len(one.sets), limit), say)
     if outcome.ready:
         say(f"{one.name} serves: {outcome.message}")
         return
@@ -84,12 +83,10 @@ def _waited(site: Site, one: Observed, say: Say) -> Iterator[str]:
     yield f"{one.name} does not serve: {outcome.message}" + (f"\n  {cause}" if cause else "")
 
 
-def _away(site: Site, one: Observed) -> Iterator[str]:
-    """Its nodes that are not there: nothing is started without them."""
-    for each in _sets(site, one):
-        place = str((each.spec.template.spec.node_selector or {}).get(HOSTNAME))
-        if told := pods.away(place, site.look.nodes):
-            yield f"{one.name} was not started: {told}"
+def _hindered(site: Site, one: Observed) -> Iterator[str]:
+    yield from stopping.away(site.look, one)
+    for other, node in stopping.in_the_way(picture.picture(site.facts, site.look), one).items():
+        yield f"{node} does not hold it beside {other}; `sparkloom stop {other}` first"
 
 
 def _ended(site: Site) -> list[str]:
@@ -99,15 +96,3 @@ def _ended(site: Site) -> list[str]:
     if until is None or until > datetime.now(UTC):
         return []
     return [f"the endpoint's certificate ended on {until:%Y-%m-%d}; playbooks/gateway.yml renews it"]
-
-
-def _sets(site: Site, one: Observed) -> list[Any]:
-    return [each for each in site.look.sets if _label(each) in (one.name, one.label)]
-
-
-def _where(site: Site, one: Observed) -> tuple[client.Client, str, list[str]]:
-    return site.reached, site.reached.namespace, [str(each.metadata.name) for each in _sets(site, one)]
-
-
-def _label(one: Any) -> str:
-    return str(one.metadata.labels.get(PROFILE))

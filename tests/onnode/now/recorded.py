@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 from collections.abc import Mapping
 from copy import deepcopy
 from datetime import datetime, timezone
@@ -15,9 +16,9 @@ from sparkloom.inputs.client_keys import Key, hashed
 from sparkloom.onnode import key_table
 from sparkloom.onnode.host_metrics import main
 from sparkloom.onnode.key_table import Entry
-from sparkloom.onnode.kube import JSON, Refused, Unreached
-from sparkloom.onnode.now.gather import NAMES_ONLY, Gatherer
-from sparkloom.onnode.now.labels import HOSTS, PROFILE, ROUTER, STOPPED
+from sparkloom.onnode.kube import JSON, MERGE, Refused, Unreached
+from sparkloom.onnode.now.gather import NAMES_ONLY, SITE, SITE_MAP, Gatherer
+from sparkloom.onnode.now.labels import HOSTS, PROFILE, ROUTER, STOPS
 from sparkloom.onnode.page.site import JOURNAL, journalled
 from sparkloom.render.manifests import names
 from tests import inventories
@@ -52,7 +53,10 @@ FACTS = REPO / "tests/data/page/site.json"
 
 
 class Recorded:
-    """`Reached` without a cluster. `silent`: pods that do not answer; `away`: the API does not."""
+    """`Reached` without a cluster. `silent`: pods that do not answer; `away`: the API does not.
+
+    `ends`: seconds that a pod takes to go.
+    """
 
     def __init__(self, folder: Path, listed: str = THREE) -> None:
         self.folder = inventories.serving(folder, listed)
@@ -72,10 +76,13 @@ class Recorded:
         self.logs: dict[str, str] = {}
         self.used = ""
         self.changed: list[str] = []
+        self.leases: list[dict[str, Any]] = []
+        self.ends = 0.3
         keys = [Key(name=name, hash=hashed(key), admin=admin).entry for key, name, admin in PEOPLE]
         self.secret: dict[str, Any] = {"metadata": {"name": "client-keys"}, "data": {}}
         self.keys = keys
-        self.maps[JOURNAL] = {"metadata": {"name": JOURNAL, "labels": dict(names.PART_OF)}}
+        for name in (JOURNAL, STOPS):
+            self.maps[name] = {"metadata": {"name": name, "labels": dict(names.PART_OF)}}
         for group in self.facts["groups"]:
             self._serve(group["name"])
 
@@ -118,9 +125,26 @@ class Recorded:
             self.secret = deepcopy(content)
         elif (method, path) == ("PUT", f"{core}/configmaps/{JOURNAL}"):
             self.maps[JOURNAL] = deepcopy(content)
+        elif (method, path, kind) == ("PATCH", f"{core}/configmaps/{STOPS}", MERGE):
+            self.maps[STOPS].setdefault("data", {}).update(content["data"])
+        elif method == "PATCH" and kind == MERGE and path.endswith("/scale") and list(content) == ["spec"]:
+            self._scale(path.split("/")[-2], **content["spec"])
         else:
             raise Refused(403, f"the cluster's API answered 403 Forbidden: {method} {path}")
         return content
+
+    def _scale(self, name: str, replicas: int) -> None:
+        """As the controller of sets and a kubelet do."""
+        one, pod = next(item for item in self.sets if item["metadata"]["name"] == name), f"{name}-0"
+        one["spec"]["replicas"] = replicas
+        if replicas:
+            self.pods.append(_pod(one))
+        else:
+            threading.Timer(self.ends, lambda: self.pods.remove(self.pod(pod))).start()
+
+    def tell(self) -> None:
+        """What the controller knows of the site is in the cluster, as playbooks/gateway.yml writes it there."""
+        self.maps[SITE_MAP] = {"metadata": {"name": SITE_MAP, "labels": dict(names.PART_OF)}, "data": {}}
 
     def text(self, path: str, query: Mapping[str, str]) -> str:
         assert query == {"tailLines": "200", "limitBytes": "65536"}
@@ -131,13 +155,15 @@ class Recorded:
         if self.away:
             raise Unreached(self.away)
         kind, _, name = path.rpartition("/")
+        if SITE_MAP in self.maps:
+            self.maps[SITE_MAP]["data"] = {SITE: json.dumps(self.facts)}
         if path == f"/api/v1/namespaces/{self.namespace}/secrets/client-keys":
             return deepcopy(self.secret)
         if kind.endswith("/configmaps"):
             return deepcopy(self.maps[name])
         listed = {
             "pods": self.pods, "configmaps": list(self.maps.values()), "nodes": self.nodes, "events": self.events,
-            "statefulsets": self.sets, "leases": [],
+            "statefulsets": self.sets, "leases": self.leases,
         }[name]  # fmt: skip
         if named := query.get("fieldSelector", "").partition("metadata.name=")[2]:
             listed = [one for one in listed if one["metadata"]["name"] == named]
@@ -254,9 +280,26 @@ def one_sleeps(site: Recorded, at: float = AT) -> None:
 
 def one_is_stopped(site: Recorded) -> None:
     site.demand("chat", 15, 0)
+    site.maps[STOPS]["data"] = {"chat": BY}
+
+
+def stop(site: Recorded, name: str) -> None:
+    """It is stopped, and is not on demand."""
+    site.maps[STOPS]["data"] = {name: BY}
     for one in site.sets:
-        if one["spec"]["replicas"] == 0:
-            one["metadata"]["annotations"] = {STOPPED: BY}
+        if one["metadata"]["labels"][PROFILE] == name:
+            one["spec"]["replicas"] = 0
+    site.pods = [pod for pod in site.pods if pod["metadata"]["labels"].get(PROFILE) != name]
+
+
+def one_place(site: Recorded) -> None:
+    """Of the Spark of the third, which is stopped, the second has all: a list of before had them so."""
+    stop(site, "chat")
+    record = site.maps[f"{OSS}-record"]["data"]
+    told = json.loads(record["record.json"])
+    told["ranks"][0]["node"] = "spark4"
+    record["record.json"] = json.dumps(told)
+    site.pod(f"{OSS}-rank0-0")["spec"]["nodeName"] = "spark4"
 
 
 def two_fail(site: Recorded) -> None:

@@ -33,6 +33,7 @@ def serving(server: HTTPServer) -> Iterator[None]:
 
 @contextmanager
 def running(site: Recorded, every: float = 0.2) -> Iterator[Server]:
+    site.tell()
     kept = Kept(site.gathers(time.time).look, every=every)
     desk = Desk(Site(site, site.namespace))
     server = Server(("127.0.0.1", 0), files(page.STATIC), kept, desk)

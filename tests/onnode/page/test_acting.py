@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from sparkloom.inputs.client_keys import hashed
-from sparkloom.onnode.page import acting, actions
+from sparkloom.onnode.page import acting, actions, groups
 from sparkloom.onnode.page.server import Server
 from tests.onnode.now import recorded
-from tests.onnode.now.recorded import ALICES, AT, BOBS, OWNERS, Recorded
+from tests.onnode.now.recorded import ALICES, AT, BOBS, BY, OSS, OWNERS, Recorded
 from tests.onnode.page import front
 
 HOST = "spark1.example.org"
@@ -126,7 +127,7 @@ def test_who_is_not_the_page_with_a_key_that_may_changes_nothing(
     told = session(server)
     _, plan = post(server, "key-add", ADD, told)
     before = json.dumps([site.secret, site.maps])
-    for name in ("key-add", "key-revoke", "log", "usage", "keys", "stop"):
+    for name in ("key-add", "key-revoke", "log", "usage", "keys", "stop", "start"):
         found, refused = post(server, name, {**ADD, "confirm": plan["confirm"], "group": "glm"}, {**told, **more})
         assert found == status and why in refused["error"]["message"], name
     assert json.dumps([site.secret, site.maps]) == before and site.changed == []
@@ -160,7 +161,7 @@ def test_an_action_says_what_it_will_do_now(server: Server, site: Recorded, monk
         return {"said": "stopped"}
 
     monkeypatch.setitem(actions.ACTIONS, "stop", actions.Action(lambda where, given: state[0], does, of_group=True))
-    assert post(server, "session", {}, headers())[1]["of_group"] == ["stop"]
+    assert post(server, "session", {}, headers())[1]["of_group"] == ["stop", "start"]
     told = session(server)
     word = post(server, "stop", {"group": "glm"}, told)[1]["confirm"]
     state[0] = "stops glm on spark1 and spark2"
@@ -168,6 +169,98 @@ def test_an_action_says_what_it_will_do_now(server: Server, site: Recorded, monk
     assert status == 200 and again["will"] == state[0] and ran == []
     assert post(server, "stop", {"group": "glm", "confirm": again["confirm"]}, told)[1] == {"said": "stopped"}
     assert ran == ["alice glm"] and site.journal[-1].endswith("alice: stops glm on spark1 and spark2")
+
+
+def scaled(site: Recorded) -> dict[str, int]:
+    return {one["metadata"]["name"]: one["spec"]["replicas"] for one in site.sets}
+
+
+def test_a_group_is_stopped_and_started_as_a_command_line_does(server: Server, site: Recorded) -> None:
+    """By the rights that the page has: none to change what a set is made of."""
+    _, plan = post(server, "stop", {"group": "glm"}, session(server))
+    assert plan["will"].startswith("stop glm on spark1, spark2 (98.35 GiB of each): requests that run have 40 s to end")
+    assert "hears 503 until somebody starts it" in plan["will"] and site.changed == []
+    assert done(server, "stop", {"group": "glm"})[0] == 200
+    assert scaled(site) == {"glm-rank0": 0, "glm-rank1": 0, f"{OSS}-rank0": 1, "chat-rank0": 1}
+    by = site.maps["stopped"]["data"]["glm"]
+    assert by.startswith("alice on the page, ") and site.journal[-1].endswith(f" alice: {plan['will']}")
+    until(lambda: not [pod for pod in site.pods if pod["metadata"]["name"].startswith("glm")])
+    status, refused = post(server, "stop", {"group": "glm"}, session(server))
+    assert status == 409 and refused["error"]["message"] == f"glm is stopped already, by {by}"
+    _, plan = post(server, "start", {"group": "glm"}, session(server))
+    assert plan["will"] == "start glm on spark1, spark2 (98.35 GiB of each)"
+    assert done(server, "start", {"group": "glm"})[0] == 200
+    assert set(scaled(site).values()) == {1} and site.maps["stopped"]["data"] == {"glm": ""}
+    api = "/api/v1/namespaces/sparkloom/configmaps"
+    sets = [f"/apis/apps/v1/namespaces/sparkloom/statefulsets/glm-rank{rank}/scale" for rank in (0, 1)]
+    assert site.changed == [f"{api}/page-journal", f"{api}/stopped", *sets] * 2
+
+
+def test_one_on_demand_sleeps_when_it_is_started(server: Server, site: Recorded) -> None:
+    recorded.one_is_stopped(site)
+    _, plan = post(server, "start", {"group": "chat"}, session(server))
+    assert plan["will"] == "start chat: it sleeps until a request wakes it"
+    done(server, "start", {"group": "chat"})
+    assert scaled(site)["chat-rank0"] == 0 and site.maps["stopped"]["data"] == {"chat": ""}
+
+
+def test_one_starts_in_anothers_place_when_that_is_gone(
+    server: Server, site: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never both on one Spark: each engine reads what is free there when it begins."""
+    monkeypatch.setattr(groups, "EVERY", 0.05)
+    recorded.one_place(site)
+    _, plan = post(server, "start", {"group": "chat"}, session(server))
+    assert plan["will"].startswith(f"stop {OSS}, as spark4 does not hold both: requests that run have 40 s to end")
+    assert plan["will"].endswith("; then start chat on spark4 (51.07 GiB)")
+    assert done(server, "start", {"group": "chat"})[1]["said"] == f"chat starts once {OSS} is gone."
+    assert (scaled(site)[f"{OSS}-rank0"], scaled(site)["chat-rank0"]) == (0, 0)
+    until(lambda: scaled(site)["chat-rank0"] == 1)
+    there = {pod["metadata"]["name"] for pod in site.pods}
+    assert "chat-rank0-0" in there and f"{OSS}-rank0-0" not in there
+    assert site.maps["stopped"]["data"]["chat"] == "" and site.maps["stopped"]["data"][OSS].startswith("alice on the")
+
+
+def test_what_does_not_end_is_said_in_the_journal(
+    server: Server, site: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(groups, "EVERY", 0.01)
+    monkeypatch.setattr(groups, "TRIES", 3)
+    recorded.one_place(site)
+    site.ends = 60
+    done(server, "start", {"group": "chat"})
+    until(lambda: site.journal[-1].endswith("alice: chat was not started: what is in its place did not end"))
+    assert scaled(site)["chat-rank0"] == 0
+
+
+def until(true: Any) -> None:
+    end = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_what_cannot_be_stopped_or_started_says_why(server: Server, site: Recorded) -> None:
+    recorded.stop(site, "chat")
+
+    def refused(name: str, group: Any) -> str:
+        status, told = post(server, name, {"group": group}, session(server))
+        assert status == 409 and site.changed == []
+        return str(told["error"]["message"])
+
+    for group in ("router", "", 7, None, ["glm"]):
+        assert "no group is set up here as" in refused("stop", group)
+    assert refused("stop", "chat") == f"chat is stopped already, by {BY}" and "glm is not stopped" in refused(
+        "start", "glm"
+    )
+    site.nodes[3]["status"]["conditions"][0]["status"] = "False"
+    assert refused("start", "chat").startswith("chat cannot start: its node spark4 is not Ready")
+    notes = {"sparkloom/state": "runs", "sparkloom/command": "ansible-playbook site.yml"}
+    site.leases = [
+        {"metadata": {"name": "sparkloom-fleet", "annotations": notes}, "spec": {"holderIdentity": "bob@desk"}}
+    ]
+    for name in ("stop", "start"):
+        assert "one operation at a time: ansible-playbook site.yml of bob@desk" in refused(name, "glm")
 
 
 def test_what_cannot_be_written_down_is_not_done(server: Server, site: Recorded) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sparkloom.onnode.page import actions
-from tests.onnode.now.recorded import Recorded
+from sparkloom.onnode.page import actions, groups
+from tests.onnode.now import recorded
+from tests.onnode.now.recorded import OSS, Recorded
 from tests.onnode.page import browser, front
 from tests.onnode.page.browser import SIZES, Browser, Page
 from tests.onnode.page.front import GOOD, PLAIN, Front
@@ -102,6 +104,12 @@ def test_pictures_of_the_documents(chromium: Browser, site: Recorded, web: Front
     page.js("document.getElementById('manage').scrollIntoView({behavior: 'instant'})")
     page.js("scrollTo({top: scrollY + 180, behavior: 'instant'})")
     page.shot(folder / "page-manage.jpg", whole=False)
+    recorded.two_fail(site)
+    site.measure(time.time())
+    page = chromium.page()
+    enter(page, web.url)
+    shown(page)
+    page.shot(folder / "page-two-fail.jpg", whole=False)
 
 
 def test_a_key_without_the_right_sees_nothing_of_it(chromium: Browser, site: Recorded, web: Front) -> None:
@@ -151,6 +159,62 @@ def test_it_all_goes_without_a_mouse_and_escape_does_nothing(chromium: Browser, 
     assert {one.name for one in site.keys} == {"alice", "bob", "carol", "owner"} and page.errors == []
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_a_group_is_stopped_and_started_by_keys_alone(chromium: Browser, site: Recorded, web: Front, size: str) -> None:
+    page = chromium.page(size)
+    managed(page, web)
+
+    def press_act(name: str, words: str) -> None:
+        page.js("document.getElementById('group').value = 'chat'")
+        page.js(f"document.querySelector('[data-act={name}]').focus()")
+        press(page, "Enter", 13, "\r")
+        page.until("document.getElementById('confirm').open")
+        assert page.text("confirm-words").startswith(words)
+        assert page.js("document.activeElement.id") == "confirm-no", "who presses Enter twice does nothing"
+        assert page.js("document.documentElement.scrollWidth") == SIZES[size][0], "nothing is wider than the screen"
+        press(page, "Tab", 9, modifiers=8)
+        press(page, "Enter", 13, "\r")
+
+    press_act("stop", "Stop chat on spark4 (51.07 GiB): requests that run have 40 s to end, then whoever asks it")
+    page.until("document.getElementById('headline').innerText === '2 of 3 models serve, 1 stopped'")
+    assert "stopped by alice on the page, " in page.text("groups")
+    press_act("start", "Start chat on spark4 (51.07 GiB).")
+    page.until("document.getElementById('headline').innerText === '3 of 3 models serve'")
+    page.until("document.getElementById('journal').innerText.includes('alice: start chat')")
+    assert page.js(CONTRAST) == [] and page.errors == []
+
+
+@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
+def test_one_takes_the_place_of_another(
+    chromium: Browser, site: Recorded, web: Front, monkeypatch: pytest.MonkeyPatch, size: str, scheme: str
+) -> None:
+    monkeypatch.setattr(groups, "EVERY", 0.2)
+    recorded.one_place(site)
+    page = chromium.page(size, scheme)
+    managed(page, web)
+    page.js("document.getElementById('group').value = 'chat'")
+    click(page, "[data-act=start]")
+    page.until("document.getElementById('confirm').open")
+    words = page.text("confirm-words")
+    assert words.startswith(f"Stop {OSS}, as spark4 does not hold both:") and "; then start chat on spark4" in words
+    if folder := os.environ.get(SHOTS):
+        page.shot(Path(folder) / f"switch-{size}-{scheme}.png", whole=False)
+    click(page, "#confirm-yes")
+    page.until(f"document.getElementById('manage-state').innerText === 'chat starts once {OSS} is gone.'")
+    page.until("document.querySelectorAll('.group .state')[2].innerText === 'serves'")
+    page.until("document.querySelectorAll('.group .state')[1].innerText.startsWith('stopped by alice on the page')")
+    assert page.text("headline") == "2 of 3 models serve, 1 stopped" and page.errors == []
+
+
+def test_the_command_for_what_a_pod_may_not_do_is_copied(chromium: Browser, web: Front) -> None:
+    page = chromium.page("phone")
+    managed(page, web)
+    page.js("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    click(page, "[data-copy=switch]")
+    page.until("document.getElementById('manage-state').innerText === 'Copied.'")
+    assert "playbooks/switch.yml -e profile=" in page.js("window.copied")
+
+
 def test_an_action_of_a_group_is_offered_and_says_first_what_it_will_do(
     chromium: Browser, site: Recorded, web: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +247,7 @@ def test_screen_readers_hear_whose_key_a_button_revokes_and_what_happened(chromi
     assert [role for role, name in named if role in ("button", "textbox", "spinbutton", "checkbox") and not name] == []
     assert {("button", "Revoke the key of bob"), ("combobox", "Group"), ("textbox", "For"), ("spinbutton", "Days"),
             ("region", "Keys"), ("region", "Usage"), ("checkbox", "May administer this site"),
+            ("button", "Stop"), ("button", "Start"), ("button", "Copy the command"),
             ("group", "Models; none chosen means all"), ("heading", "Manage")} <= set(named)  # fmt: skip
     click(page, "[data-revoke='bob']")
     page.until("document.getElementById('confirm').open")

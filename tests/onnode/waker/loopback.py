@@ -201,7 +201,7 @@ class Cluster:
     def __init__(self, models: Sequence[Model], routers: list[Router]) -> None:
         self.models, self.routers = {model.name: model for model in models}, routers
         self.replicas = {name: 0 for model in models for name in model.sets}
-        self.notes: dict[str, str] = {}  # of every StatefulSet
+        self.stops: dict[str, str] = {}  # by whom and when each group was
         self.pods: set[str] = set()
         self.lease: dict[str, Any] = {"metadata": {"name": "waker", "resourceVersion": "1"}}
         self.changes: list[tuple[str, int]] = []
@@ -239,8 +239,11 @@ class Cluster:
 
     def listed(self, kind: str) -> dict[str, Any]:
         if kind == "statefulsets":
-            return {"items": [{"metadata": {"name": name, "annotations": self.notes}, "spec": {"replicas": count}}
-                              for name, count in self.replicas.items()]}  # fmt: skip
+            groups = {name: model.name for model in self.models.values() for name in model.sets}
+            return {"items": [{"metadata": {"name": name, "labels": {PROFILE: groups[name]}}, "spec": {"replicas": n}}
+                              for name, n in self.replicas.items()]}  # fmt: skip
+        if kind == "configmaps":
+            return {"items": [{"metadata": {"name": "stopped"}, "data": self.stops}]}
         ranks = [
             {"metadata": {"name": f"{name}-0", "uid": f"{name}-0", "labels": {**ENGINES, PROFILE: model.name}},
              "status": {"phase": "Running", "podIP": model.address}}
@@ -272,7 +275,7 @@ class Api(Quiet):
             )
             if "/leases/" in self.path:
                 return self.give(200, cluster.lease)
-            assert label in self.path, self.path
+            assert label in self.path or "=metadata.name%3Dstopped" in self.path, self.path
             self.give(200, cluster.listed(kind))
 
     def do_PATCH(self) -> None:

@@ -33,7 +33,7 @@ def test_a_stream_is_held_until_its_group_is_awake(tmp_path: Path) -> None:
 
 def test_a_stopped_group_is_started_for_nobody(tmp_path: Path) -> None:
     with site(tmp_path, "chat") as made:
-        made.cluster.notes = {"sparkloom/stopped": "anna@laptop, 2026-11-26 11:20 UTC"}
+        made.cluster.stops = {"chat": "anna@laptop, 2026-11-26 11:20 UTC"}
         waker = made.waker()
         for stream in (True, False):
             told = waker.whole("chat", stream=stream)

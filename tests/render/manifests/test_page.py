@@ -38,7 +38,8 @@ def test_it_is_valid_in_every_release(release: str) -> None:
     assert [text for item in written for text in schemas.problems(item, release)] == []
 
 
-def test_it_reads_six_kinds_and_one_secret_and_changes_that_and_its_journal() -> None:
+def test_it_reads_six_kinds_and_one_secret_and_scales_and_changes_no_set() -> None:
+    """The right to change a StatefulSet is the right to run anything as root on its node."""
     (role,) = case.of_kind(objects(), "Role")
     assert [(rule["resources"], rule["verbs"], rule.get("resourceNames")) for rule in role["rules"]] == [
         (["pods", "configmaps", "events"], ["get", "list"], None),
@@ -46,10 +47,16 @@ def test_it_reads_six_kinds_and_one_secret_and_changes_that_and_its_journal() ->
         (["pods/log"], ["get"], None),
         (["secrets"], ["get", "update"], ["client-keys"]),
         (["configmaps"], ["update"], ["page-journal"]),
+        (["configmaps"], ["patch"], ["stopped"]),
+        (["statefulsets/scale"], ["patch"], None),
     ]
-    assert "data" not in one("ConfigMap", "page-journal"), "an apply leaves what is written there"
+    for name in ("page-journal", "stopped"):
+        assert "data" not in one("ConfigMap", name), "an apply leaves what is written there"
     (across,) = case.of_kind(objects(), "ClusterRole")
-    assert across["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]}]
+    assert [(rule["resources"], rule["verbs"], rule.get("resourceNames")) for rule in across["rules"]] == [
+        (["nodes"], ["get", "list"], None),
+        (["leases"], ["list"], ["sparkloom-fleet"]),
+    ]
     assert across["metadata"]["name"] == "sparkloom-page", "two sites may share a cluster"
 
 

@@ -94,8 +94,9 @@ def test_it_scales_the_sets_on_demand_and_changes_nothing_else(tmp_path: Path) -
          "resourceNames": ["waker"]},
     ]  # fmt: skip
     assert {kind for rule in rules for kind in rule["resources"]} == {
-        "pods", "statefulsets", "statefulsets/scale", "leases",
+        "pods", "configmaps", "statefulsets", "statefulsets/scale", "leases",
     }  # fmt: skip
+    assert [rule["resourceNames"] for rule in rules if "configmaps" in rule["resources"]] == [["stopped"]]
     assert not case.of_kind(built, "ClusterRole")
 
 

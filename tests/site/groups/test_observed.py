@@ -40,6 +40,9 @@ class Cluster_:
         templates = [item["spec"]["template"] for item in self.objects if item["kind"] == "StatefulSet"]
         return [self._set(one) for one in templates if one["metadata"]["labels"][PROFILE] not in self.gone]
 
+    def stops(self) -> dict[str, str]:
+        return {}
+
     def _set(self, template: dict[str, Any]) -> Any:
         volumes = [
             SimpleNamespace(

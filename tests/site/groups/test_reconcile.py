@@ -18,7 +18,7 @@ from sparkloom import case
 from sparkloom.launch import fleet_record
 from sparkloom.launch.groups import Running
 from sparkloom.onnode import stopping
-from sparkloom.onnode.now.labels import CONFIG_HASH, STOPPED
+from sparkloom.onnode.now.labels import CONFIG_HASH, STOPS
 from sparkloom.site import client
 from sparkloom.site.groups import planning, proof, reconcile
 from sparkloom.site.groups.group import RenderedGroup
@@ -133,6 +133,10 @@ def never_both(cluster: kube_api.Cluster) -> bool:
     return not any({"big", "chat"} <= there for there in cluster.seen)
 
 
+def stops(site: Site) -> dict[str, str]:
+    return dict(site.cluster.objects["ConfigMap", STOPS]["data"])
+
+
 def workloads(site: Site) -> list[str]:
     return [one for one in site.cluster.done if "Deployment" in one or "StatefulSet" in one]
 
@@ -155,11 +159,11 @@ def test_a_second_run_changes_nothing_and_wakes_nobody(site: Site) -> None:
 def test_a_stopped_group_is_set_up_as_it_should_be_and_stays_stopped(site: Site, big: str) -> None:
     """Also over another configuration: on the old code it started."""
     runs = site.runs(big=big, chat="awake")
-    stopping.scale(client.of(case.cluster(site.inventory)), "sparkloom", "big-rank0", 0, {STOPPED: BY})
+    stopping.scale(client.of(case.cluster(site.inventory)), "sparkloom", "big-rank0", 0)
     run = site.run({**runs, "big": replace(runs["big"], stopped=BY)})
     assert site.proved == ["chat"] and run.asleep == [] and site.cluster.asleep() == {"big": True, "chat": False}
     notes = site.cluster.objects["StatefulSet", "big-rank0"]["metadata"]["annotations"]
-    assert notes[STOPPED] == BY and notes[CONFIG_HASH] == run.groups[0]["config_hash"]
+    assert stops(site) == {"big": BY} and notes[CONFIG_HASH] == run.groups[0]["config_hash"]
     assert [one["stopped"] for one in run.groups] == [BY, ""]
 
 
@@ -168,8 +172,13 @@ def test_a_stopped_group_that_moves_is_made_anew_and_stays_stopped(site: Site) -
     moved = replace(runs["big"], stopped=BY, nodes=("spark4",), turns="")
     run = site.run({**runs, "big": moved})
     assert run.groups[0]["stopped"] == BY and "big" not in site.proved
-    notes = site.cluster.objects["StatefulSet", "big-rank0"]["metadata"]["annotations"]
-    assert notes[STOPPED] == BY and site.cluster.asleep()["big"]
+    assert stops(site) == {"big": BY} and site.cluster.asleep()["big"]
+
+
+def test_one_that_is_set_up_anew_is_not_stopped_as_an_earlier_one_of_its_name_was(site: Site) -> None:
+    site.cluster.put({"kind": "ConfigMap", "metadata": {"name": STOPS}, "data": {"big": BY, "other": BY}})
+    site.run(site.runs())
+    assert site.cluster.asleep()["big"] and stops(site) == {"big": "", "other": BY}, "the waker wakes it"
 
 
 def test_another_key_starts_who_is_awake_anew_and_wakes_nobody(site: Site) -> None:

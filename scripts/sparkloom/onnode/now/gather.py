@@ -80,6 +80,7 @@ class Gatherer:
             at=now,
             pods=ranks,
             sets=sets,
+            stops=seen.stops(self.reached, self.namespace),
             applied=applied,
             nodes=nodes,
             warnings=seen.warnings(self.reached, self.namespace) if troubled else {},

@@ -32,6 +32,7 @@ class Look:
     at: float = 0.0
     pods: Sequence[Any] = ()
     sets: Sequence[Any] = ()  # the engines' StatefulSets
+    stops: Mapping[str, str] = field(default_factory=dict)  # by whom and when each group was, by its label
     applied: Sequence[Applied] = ()
     nodes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     warnings: Mapping[str, str] = field(default_factory=dict)
@@ -62,6 +63,7 @@ class Observed:
     pods: Sequence[Any]
     wanted: int | None = None  # how many pods it is to have, where that is known
     stopped: str = ""  # by whom and when, of one that is to have none until it is started
+    sets: Sequence[Any] = ()  # its StatefulSets
 
     @property
     def on_demand(self) -> bool:
@@ -107,18 +109,20 @@ def observe(facts: Facts, look: Look) -> list[Observed]:
     spelt = {word: name for name in names for word in (labels[name], name)}
     there, sets = dict[str, list[Any]](), dict[str, list[Any]]()
     for pod in look.pods:
-        there.setdefault(spelt.get(_label(pod), _label(pod)), []).append(pod)
+        there.setdefault(spelt.get(label(pod), label(pod)), []).append(pod)
     for one in look.sets:
-        sets.setdefault(spelt.get(_label(one), _label(one)), []).append(one)
+        sets.setdefault(spelt.get(label(one), label(one)), []).append(one)
     found = []
     for name in [*names, *sorted(set(there) - set(names))]:
         record, mine = records[name].record if name in records else {}, there.get(name, [])
-        label = labels.get(name, name)
+        called = labels.get(name, name)
         about = (name, record.get("profile") or told.get(name, {}).get("profile"))
-        proved = _proved(about, label, mine, served)
+        proved = _proved(about, called, mine, served)
         plan, its = told.get(name, {}), sets.get(name, ())
         wanted = sum(map(replicas, its)) if its else None
-        found.append(Observed(name, label, plan, name in told, record, *proved, mine, wanted, stopped(its)))
+        found.append(
+            Observed(name, called, plan, name in told, record, *proved, mine, wanted, stopped(its, look.stops), its)
+        )
     return found if facts.get("listed", True) else list(_of_one_profile(found))
 
 
@@ -127,9 +131,12 @@ def replicas(one: Any) -> int:
     return 1 if one.spec.replicas is None else int(one.spec.replicas)
 
 
-def stopped(sets: Sequence[Any]) -> str:
-    """By whom and when a group was stopped, as its StatefulSets say; empty while one of them is to have a pod."""
-    notes = ((one.metadata.annotations or {}).get(STOPPED) for one in sets)
+def stopped(sets: Sequence[Any], stops: Mapping[str, str]) -> str:
+    """By whom and when a group was stopped; empty while one of its sets is to have a pod.
+
+    What a set itself says of it is believed until it is said in `stops`, which whoever stops or starts it does.
+    """
+    notes = (stops.get(label(one), (one.metadata.annotations or {}).get(STOPPED)) for one in sets)
     return "" if any(map(replicas, sets)) else next((str(note) for note in notes if note), "")
 
 
@@ -146,17 +153,18 @@ def _of(record: Mapping[str, Any]) -> str:
     return str(record.get("group") or record.get("profile") or "")
 
 
-def _label(one: Any) -> str:
+def label(one: Any) -> str:
+    """The group that a pod or a set belongs to, as it is marked."""
     return str(one.metadata.labels.get(PROFILE))
 
 
 def _proved(
-    about: tuple[str, str | None], label: str, mine: Sequence[Any], served: Mapping[str, Shown]
+    about: tuple[str, str | None], called: str, mine: Sequence[Any], served: Mapping[str, Shown]
 ) -> tuple[Shown, str]:
     """Its own record of a proved start and where that is: under its own name, or under that of a site with one
     profile if it has that.
     """
-    key, name = _engine_key(mine), f"{label}-served"
+    key, name = _engine_key(mine), f"{called}-served"
     own, only = served.get(name, {}), served.get(ONLY_SERVED, {})
     said = _of(only) or str((only.get("failed") or {}).get("profile") or "")
     its_own = own or (key and key != ONLY_KEY)

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from sparkloom.onnode.kube import JSON, Unreached
+from sparkloom.onnode.now.labels import STOPS
 
 # Where the client's spelling is not regular.
 ODD = {"container_id": "containerID", "image_id": "imageID", "pod_ip": "podIP"}
@@ -40,6 +41,12 @@ def sets(reached: Reached, namespace: str, labels: Mapping[str, str]) -> list[An
     """StatefulSets, whether they have their pods or not; by their names."""
     found = map(Seen, listed(reached, f"/apis/apps/v1/namespaces/{namespace}/statefulsets", labels))
     return sorted(found, key=lambda one: str(one.metadata.name))
+
+
+def stops(reached: Reached, namespace: str) -> dict[str, str]:
+    """By whom and when each group was stopped, by its label; empty of one that was started since."""
+    maps = listed(reached, f"/api/v1/namespaces/{namespace}/configmaps", {}, fieldSelector=f"metadata.name={STOPS}")
+    return {str(label): str(by) for one in maps for label, by in (one.get("data") or {}).items()}
 
 
 def warnings(reached: Reached, namespace: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from sparkloom.base.visible import visible
@@ -15,10 +15,9 @@ from sparkloom.onnode.loglines import ANSI
 from sparkloom.onnode.now import seen, usage
 from sparkloom.onnode.now.gather import ROUTER_PORT
 from sparkloom.onnode.now.labels import ENGINES, ROUTER
-from sparkloom.onnode.page.site import JOURNAL, Site, journalled
+from sparkloom.onnode.page import groups
+from sparkloom.onnode.page.site import JOURNAL, Answer, Given, Site, journalled
 
-Given = Mapping[str, Any]  # what was asked for: an object of JSON, of which nothing is believed
-Answer = dict[str, Any]
 DAY = 86400
 LOG_LINES, USAGE_DAYS, JOURNAL_LINES, LONGEST_KEY_DAYS = 200, 30, 50, 3650
 
@@ -119,4 +118,6 @@ LOOKS: dict[str, Callable[[Site, Given], Answer]] = {"log": log, "usage": used, 
 ACTIONS: dict[str, Action] = {
     "key-add": Action(says_add, does_add),
     "key-revoke": Action(says_revoke, does_revoke),
+    "stop": Action(groups.says_stop, groups.does_stop, of_group=True),
+    "start": Action(groups.says_start, groups.does_start, of_group=True),
 }

@@ -13,6 +13,8 @@ from sparkloom.onnode.key_table import Entry
 from sparkloom.onnode.kube import JSON
 from sparkloom.onnode.now import gather
 
+Given = Mapping[str, Any]  # what was asked for: an object of JSON, of which nothing is believed
+Answer = dict[str, Any]
 JOURNAL, LINES = "page-journal", "journal"  # a ConfigMap, and what is in it
 KEPT = 500  # lines of it
 LONGEST = 64 << 10  # bytes of one rank's log

@@ -38,6 +38,9 @@ class Cluster:
         """The StatefulSets of ours by name."""
         return {str(one.metadata.name): one for one in seen.sets(self.reached, self.namespace, PART_OF)}
 
+    def stops(self) -> dict[str, str]:
+        return seen.stops(self.reached, self.namespace)
+
     def pods(self) -> list[Any]:
         return seen.pods(self.reached, self.namespace, PART_OF)
 
@@ -90,7 +93,7 @@ def every(what: Callable[[Any], Any], of: list[Any]) -> list[Any]:
         return list(pool.map(what, of))
 
 
-def found(group: Group, sets: Mapping[str, Any], pods: list[Any], at: float) -> Seen:
+def found(group: Group, sets: Mapping[str, Any], stops: Mapping[str, str], pods: list[Any], at: float) -> Seen:
     """As the API server has it; `ValueError` for a group whose StatefulSets are not all there."""
     if missing := [name for name in group.sets if name not in sets]:
         raise ValueError(f"StatefulSet {missing[0]} is not there; playbooks/serve.yml makes it")
@@ -98,4 +101,4 @@ def found(group: Group, sets: Mapping[str, Any], pods: list[Any], at: float) -> 
     head = mine.get(f"{group.sets[0]}-0")
     address = str(head.status.pod_ip or "") if head else ""
     wanted = [sets[name] for name in group.sets]
-    return Seen(sum(map(replicas, wanted)), len(mine), False, "", at, head=address, stopped=stopped(wanted))
+    return Seen(sum(map(replicas, wanted)), len(mine), False, "", at, head=address, stopped=stopped(wanted, stops))

@@ -115,11 +115,11 @@ class Controller:
 
     def look(self, listed: tuple[Group, ...], at: float) -> Look:
         """`Unreached` where the cluster's API says nothing."""
-        sets, pods = self.cluster.sets(), self.cluster.pods()
+        sets, stops, pods = self.cluster.sets(), self.cluster.stops(), self.cluster.pods()
         problems, seen = [], dict[str, Seen]()
         for group in listed:
             try:
-                seen[group.name] = found(group, sets, pods, at)
+                seen[group.name] = found(group, sets, stops, pods, at)
             except ValueError as error:
                 problems.append(f"{group.name}: {error}")
         up = [group for group in listed if group.name in seen and seen[group.name].up]

@@ -17,7 +17,7 @@ from typing import Any
 from sparkloom.launch import ports
 from sparkloom.onnode import key_table
 from sparkloom.onnode.now.gather import HOSTS_PORT, ROUTER_PORT, SITE, SITE_MAP
-from sparkloom.onnode.now.labels import HOSTS, ROUTER
+from sparkloom.onnode.now.labels import HOSTS, ROUTER, STOPS, lease
 from sparkloom.onnode.page import main as program
 from sparkloom.onnode.page import server
 from sparkloom.onnode.page.site import JOURNAL
@@ -54,6 +54,8 @@ def page(image: str, namespace: str, facts: Mapping[str, Any], api: Sequence[tup
         probes=ports.PROBES,
         keys=key_table.NAME,
         journal=JOURNAL,
+        stops=STOPS,
+        operation=lease(str(facts["site"])),
         hosts=HOSTS,
         exporter=HOSTS_PORT,
         reached=[

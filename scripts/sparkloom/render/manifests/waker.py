@@ -16,7 +16,7 @@ from typing import Any
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import ports
 from sparkloom.onnode.now.gather import ROUTER_PORT
-from sparkloom.onnode.now.labels import ROUTER
+from sparkloom.onnode.now.labels import ROUTER, STOPS
 from sparkloom.onnode.waker import lease, server
 from sparkloom.onnode.waker import main as program
 from sparkloom.onnode.waker.state import GROUPS, Group
@@ -57,6 +57,7 @@ def waker(
         ],
         sets=sorted(name for group in groups for name in group.sets),
         lease=lease.NAME,
+        stops=STOPS,
         program=packed.base64,
         groups={GROUPS: json.dumps({"groups": [asdict(group) for group in groups]}, indent=1) + "\n"},
         annotations={names.CONFIG_HASH: hashlib.sha256(read).hexdigest()[:16]},

@@ -12,9 +12,9 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.serving import Serving
 from sparkloom.launch import fabric, fleet_record
 from sparkloom.launch.groups import Running
-from sparkloom.onnode.now.groups import Look, stopped
+from sparkloom.onnode.now.groups import Look, label, stopped
 from sparkloom.onnode.now.labels import ONLY_KEY
-from sparkloom.render.manifests.names import PROFILE, RANK, marked
+from sparkloom.render.manifests.names import RANK, marked
 from sparkloom.site import client
 from sparkloom.site.groups import records
 from sparkloom.site.groups.records import Record
@@ -25,20 +25,25 @@ FUNCTIONS = range(16)  # of a port
 def running(cluster: Cluster) -> dict[str, Running]:
     """By the group's name; a cluster that does not answer is refused, as nothing is known then."""
     reached = client.of(cluster)
-    sets, maps = client.asked(lambda: (reached.engine_sets(), reached.records()), cluster)
-    return _all(cluster, sets, maps, lambda one: records.read(reached, one.served))
+    look, maps = client.asked(lambda: (_look(reached), reached.records()), cluster)
+    return _all(cluster, look, maps, lambda one: records.read(reached, one.served))
+
+
+def _look(reached: client.Client) -> Look:
+    """As much of a look as says which ranks are set up, and which groups are stopped."""
+    return Look(sets=reached.engine_sets(), stops=reached.stops())
 
 
 def of(cluster: Cluster, look: Look) -> dict[str, Running]:
     """The same of a look that was taken."""
     served = {one.map: one.served for one in look.applied}
-    return _all(cluster, look.sets, look.records, lambda one: served.get(one.served, {}))
+    return _all(cluster, look, look.records, lambda one: served.get(one.served, {}))
 
 
 def _all(
-    cluster: Cluster, sets: Sequence[Any], told: Sequence[Record], proved: Callable[[Running], Record]
+    cluster: Cluster, look: Look, told: Sequence[Record], proved: Callable[[Running], Record]
 ) -> dict[str, Running]:
-    there = [one for one in (_running(record, sets, cluster) for record in told) if one]
+    there = [one for one in (_running(record, look, cluster) for record in told) if one]
     return {
         one.name: one if one.awake else replace(one, proved=str(proved(one).get("config_hash") or "")) for one in there
     }
@@ -69,10 +74,10 @@ def recorded(cluster: Cluster) -> dict[str, Running]:
 
 def stopped_by_label(reached: client.Client) -> dict[str, str]:
     """By whom and when each was stopped that is."""
-    mine: dict[str, list[Any]] = {}
-    for one in reached.engine_sets():
-        mine.setdefault(str(one.metadata.labels.get(PROFILE)), []).append(one)
-    return {label: by for label, sets in mine.items() if (by := stopped(sets))}
+    look, mine = _look(reached), dict[str, list[Any]]()
+    for one in look.sets:
+        mine.setdefault(label(one), []).append(one)
+    return {name: by for name, sets in mine.items() if (by := stopped(sets, look.stops))}
 
 
 def unrecorded(cluster: Cluster, runs: Mapping[str, Running]) -> dict[str, tuple[str, ...]]:
@@ -81,17 +86,16 @@ def unrecorded(cluster: Cluster, runs: Mapping[str, Running]) -> dict[str, tuple
     called = {node.kubernetes_node: node.name for node in cluster.nodes}
     found: dict[str, set[str]] = {}
     for one in client.of(cluster).engine_sets():
-        label = str(one.metadata.labels.get(PROFILE))
-        if group_name.label(label) not in told:
+        if group_name.label(group := label(one)) not in told:
             at = str((one.spec.template.spec.node_selector or {}).get("kubernetes.io/hostname"))
-            found.setdefault(label, set()).add(called.get(at, at))
-    return {label: tuple(sorted(nodes)) for label, nodes in sorted(found.items())}
+            found.setdefault(group, set()).add(called.get(at, at))
+    return {name: tuple(sorted(nodes)) for name, nodes in sorted(found.items())}
 
 
-def _running(record: Mapping[str, Any], sets: Sequence[Any], cluster: Cluster) -> Running | None:
+def _running(record: Mapping[str, Any], look: Look, cluster: Cluster) -> Running | None:
     """None of a record whose ranks are gone; one whose pod is being made anew is there."""
     name = str(record.get("group") or record["profile"])
-    mine = [one for one in sets if str(one.metadata.labels.get(PROFILE)) in (name, group_name.label(name))]
+    mine = [one for one in look.sets if label(one) in (name, group_name.label(name))]
     head = next((one for one in mine if one.metadata.labels.get(RANK) == "0"), None)
     if head is None:
         return None
@@ -104,7 +108,7 @@ def _running(record: Mapping[str, Any], sets: Sequence[Any], cluster: Cluster) -
         vf=_function(ranks[0], cluster),
         fraction=record.get("fraction"),
         only=any(v.name == "key" and v.secret and v.secret.secret_name == ONLY_KEY for v in volumes),
-        stopped=stopped(mine),
+        stopped=stopped(mine, look.stops),
         config_hash=str(record.get("config_hash") or ""),
         awake=awake(mine),
         whole=len(mine) >= len(ranks),

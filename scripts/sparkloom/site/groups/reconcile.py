@@ -14,6 +14,7 @@ from typing import Any
 from sparkloom.base.finding import Finding, errors
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.judge.fleet.steps import STAYS
+from sparkloom.onnode import stopping
 from sparkloom.render.manifests import names, volumes
 from sparkloom.site import client
 from sparkloom.site.checks import kubernetes, memories
@@ -258,6 +259,8 @@ class Reconciler:
         objects = [one for one in objects if one["kind"] not in kinds]
         api = Api(self.reached)
         self.changed += api.differing(objects) if self.dry else api.apply(objects)
+        if not self.dry:
+            stopping.settle(self.reached, self.reached.namespace, member["label"], member["stopped"])
 
     def _prove(self, group: RenderedGroup, member: Mapping[str, Any], step: Step) -> None:
         """The proof of another took its time, and one that is on demand may have fallen asleep meanwhile."""

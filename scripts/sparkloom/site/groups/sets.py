@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from sparkloom.onnode import stopping
-from sparkloom.onnode.now.labels import PROFILE, STOPPED
+from sparkloom.onnode.now.groups import label
 from sparkloom.render.manifests.names import ENGINES
 from sparkloom.site.client import Client
 from sparkloom.site.patience import until_gone
@@ -17,7 +17,7 @@ WAKER, WAKER_GONE = "waker", 60.0
 
 def named(there: Sequence[Any], labels: Collection[str]) -> list[dict[str, Any]]:
     """Those of these groups, as something that changes."""
-    return [{"kind": "StatefulSet", "name": one.metadata.name} for one in there if _label(one) in labels]
+    return [{"kind": "StatefulSet", "name": one.metadata.name} for one in there if label(one) in labels]
 
 
 def end(
@@ -27,12 +27,12 @@ def end(
     from kubernetes import client
 
     apps = client.AppsV1Api(reached.core.api_client)
-    mine = [one for one in there if _label(one) in {*stop, *sleep}]
+    mine = [one for one in there if label(one) in {*stop, *sleep}]
     for one in mine:
-        if _label(one) in sleep:
+        if label(one) in sleep:
             stopping.scale(reached, reached.namespace, one.metadata.name, 0)
     for one in mine:
-        if _label(one) not in sleep:
+        if label(one) not in sleep:
             apps.delete_namespaced_stateful_set(one.metadata.name, reached.namespace, propagation_policy="Foreground")
     if mine:
         until_gone("pods", lambda: left(reached, stop, sleep), say, GONE)
@@ -40,18 +40,16 @@ def end(
 
 def kept_stopped(objects: Sequence[Mapping[str, Any]], by: str) -> list[Mapping[str, Any]]:
     """As they are applied of a group that stays stopped."""
-    return [_without_pod(one, by) if by and one["kind"] == "StatefulSet" else one for one in objects]
-
-
-def _without_pod(one: Mapping[str, Any], by: str) -> Mapping[str, Any]:
-    metadata = {**one["metadata"], "annotations": {**one["metadata"]["annotations"], STOPPED: by}}
-    return {**one, "metadata": metadata, "spec": {**one["spec"], "replicas": 0}}
+    return [
+        {**one, "spec": {**one["spec"], "replicas": 0}} if by and one["kind"] == "StatefulSet" else one
+        for one in objects
+    ]
 
 
 def left(reached: Client, stop: Collection[str], sleep: Collection[str]) -> list[str]:
     """Pods of all these groups, and sets of those that are to have none."""
-    sets = [one.metadata.name for one in reached.engine_sets() if _label(one) in stop]
-    return sorted([*sets, *(pod.metadata.name for pod in reached.pods(ENGINES) if _label(pod) in {*stop, *sleep})])
+    sets = [one.metadata.name for one in reached.engine_sets() if label(one) in stop]
+    return sorted([*sets, *(pod.metadata.name for pod in reached.pods(ENGINES) if label(pod) in {*stop, *sleep})])
 
 
 def scale_waker(reached: Client, replicas: int, say: Callable[[str], object]) -> None:
@@ -65,7 +63,3 @@ def scale_waker(reached: Client, replicas: int, say: Callable[[str], object]) ->
     if not replicas:
         labels = dict(waker.spec.selector.match_labels)
         until_gone(WAKER, lambda: [pod.metadata.name for pod in reached.pods(labels)], say, WAKER_GONE)
-
-
-def _label(one: Any) -> str:
-    return str(one.metadata.labels.get(PROFILE))

@@ -160,7 +160,10 @@ export function begin() {
     const models = [...find("opens").querySelectorAll("input:checked")].map((one) => one.value);
     act("key-add", { name: find("new-name").value.trim(), models, days: Number(find("new-days").value) || 0, admin: find("new-admin").checked });
   });
-  find("copy-key").addEventListener("click", () => navigator.clipboard.writeText(find("made-key").textContent).then(() => say("Copied."), () => say("Select the key and copy it.")));
+  find("manage").addEventListener("click", (event) => {
+    const what = event.target.closest("[data-copy]")?.dataset.copy;
+    if (what) navigator.clipboard.writeText(find(what).textContent).then(() => say("Copied."), () => say("Select it and copy it."));
+  });
   const dialog = find("confirm");
   find("confirm-yes").addEventListener("click", () => dialog.close("yes"));
   find("confirm-no").addEventListener("click", () => dialog.close(""));
