@@ -88,6 +88,7 @@ def repaired(rails: list[rail.Rail], dry: bool, steady: float, young: float) -> 
         for each in found:
             renamed = applied(each.name_functions(), dry)
             changes += renamed + (applied(each.set_macs(), dry) if renamed and not dry else [])
+            changes += applied(each.settle_in(), dry)
         return changes
 
     if not (first := mend(True)):
