@@ -72,7 +72,7 @@ def test_a_cluster_whose_api_is_gone_goes_from_its_nodes_with_both_consents(monk
     told = planned(serving=True, cluster=True)
     assert told["silent"] == why
     asked = tasks.others(context(), {"spark1": []}, False, why)
-    assert asked["failed"] and f"what namespaces and objects there are: {why}" in asked["msg"]
+    assert asked["failed"] and f"namespaces and objects that nobody can name now: {why}" in asked["msg"]
     assert "teardown_others=true" in asked["msg"] and not tasks.others(context(), {"spark1": []}, True, why)["changed"]
     assert tasks.serving(context(), {}, why)["msg"] == why and not tasks.networks(context(), why)["multus_stays"]
 

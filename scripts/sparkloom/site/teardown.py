@@ -219,4 +219,4 @@ def unheard(why: str, consent: Mapping[str, bool], *, ours: bool) -> str:
         return ""
     whole = "-e teardown_serving=true -e teardown_cluster=true take K3s off each node, with all that runs there"
     cure = whole if ours else "this cluster is not ours, so its API must answer first"
-    return f"{why}; nothing was taken away. To go on: {cure}"
+    return f"{why}\nNothing was taken away. To go on: {cure}"

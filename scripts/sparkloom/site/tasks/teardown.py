@@ -64,7 +64,7 @@ def others(
     """Asks for consent when the cluster holds what is not ours, or does not tell."""
     cluster = context.cluster
     found = [] if silent or _gone(cluster) else teardown.of_others(_taker(context, cluster))
-    found += [f"what namespaces and objects there are: {silent}"] if silent else []
+    found += [f"namespaces and objects that nobody can name now: {silent}"] if silent else []
     said = teardown.kept_by_others(found, others, consent=agreed)
     return {"failed": True, "msg": said} if said else {"changed": False, "others": found}
 
