@@ -17,6 +17,7 @@ from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, Pro
 
 from sparkloom.site import ansible, patience
 from sparkloom.site.client import Client
+from sparkloom.site.objects import Api
 
 FORBIDDEN = json.dumps({"message": 'pods is forbidden: User "admin" cannot list resource "pods"', "code": 403})
 
@@ -32,7 +33,7 @@ class Server(BaseHTTPRequestHandler):
         if self.path == "/readyz":
             self._say(self.ready)
             return
-        if self.path == "/silent":
+        if "/silent" in self.path:
             time.sleep(3)
         self.asked.append("GET")
         self._say(self.first.pop(0) if self.first else 200)
@@ -150,7 +151,11 @@ def test_a_server_that_says_nothing_is_left_after_the_seconds_that_were_asked_fo
     began = time.monotonic()
     with pytest.raises(HTTPError):
         reached.api("/silent", {}, "application/json", 0.4)
+    monkeypatch.setattr(patience, "ANSWERS", 0.4)
+    with pytest.raises(HTTPError):
+        Api(reached)._ask("GET", "/silent")
     assert time.monotonic() - began < 2.5
+    assert list(reached.stream("silent", follow=True)) == ['{"items": []}'], "a log may be silent for longer"
 
 
 def test_one_who_has_no_patience_is_answered_at_once(server: tuple[Client, type[Server]]) -> None:

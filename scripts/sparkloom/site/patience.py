@@ -31,8 +31,8 @@ def api_client(kubeconfig: str) -> Any:
     class Patient(client.ApiClient):  # type: ignore[misc]
         def request(self, method: str, url: str, *words: Any, **options: Any) -> Any:
             once = super().request
-            streams = options.get("_preload_content") is False
-            options["_request_timeout"] = _bounds(options.get("_request_timeout"), None if streams else ANSWERS)
+            follows = ("follow", True) in (options.get("query_params") or ())  # a log, which may say nothing for hours
+            options["_request_timeout"] = _bounds(options.get("_request_timeout"), None if follows else ANSWERS)
             if self.configuration.retries is False:
                 return once(method, url, *words, **options)
             asked = {"headers": options.get("headers"), "_request_timeout": (CONNECTS, CONNECTS)}
