@@ -23,6 +23,7 @@ def finding(rule: str, severity: Severity) -> Finding:
     return Finding("x.yml:1", rule, f"{rule} speaks. More of it", "", "a cure", severity)
 
 
+OURS, UNDECIDED = finding("remote-code-unpinned", "error"), finding("flag-undecided", "warning")
 WRONG, TIGHT = finding("flag-unknown", "error"), finding("near-guard-floor", "warning")
 
 
@@ -41,6 +42,10 @@ WRONG, TIGHT = finding("flag-unknown", "error"), finding("near-guard-floor", "wa
         ([TIGHT, WRONG], True, [], True, "will not start", "flag-unknown speaks"),
         ([WRONG], None, [FACTS], False, "will not start", "flag-unknown speaks"),
         ([], False, [FACTS], False, "will not start", "does not fit"),
+        ([UNDECIDED], True, [RELEASE], False, "may not start", "flag-undecided speaks"),
+        ([UNDECIDED], True, [], True, "starts", ""),
+        ([OURS], True, [], False, "will not start", "refused here: remote-code-unpinned speaks"),
+        ([OURS, WRONG], True, [], False, "will not start", "flag-unknown speaks"),
     ],
 )
 def test_the_table(
@@ -49,6 +54,34 @@ def test_the_table(
     told = start(findings, fits, assumed, measured)
     assert told.verdict == verdict and why in told.why and told.sure
     assert bool(told.why) == ("not" in verdict) and "More" not in told.why
+
+
+def test_what_we_refuse_says_what_the_engine_would_do() -> None:
+    told = start([OURS], None, [FACTS])
+    assert told.sure.startswith("by Sparkloom's own rule remote-code-unpinned, not by the engine")
+    assert told.sure.endswith("with its fix: may not start: no facts of it") and told.surer == "--config config.json"
+
+
+@pytest.mark.parametrize(
+    ("command", "verdict", "why"),
+    [  # 0.25.0 has no catalog: 0.24.0 lacks the method, 0.25.1 has it
+        (
+            'vllm/vllm-openai:v0.25.0 vllm serve a/B-27B-FP8 --speculative-config \'{"method":"dspark"}\'',
+            "may not",
+            "dspark",
+        ),
+        ("vllm/vllm-openai:v0.25.0 vllm serve a/B-27B-FP8 --dtype fp4", "will not", "--dtype"),  # nor takes 0.25.1
+        ("vllm/vllm-openai:v0.24.0 vllm serve a/B-27B-FP8 --dtype fp4", "will not", "--dtype"),
+        (
+            "some/sglang:v0 sglang serve --model-path a/B-27B-FP8 --enable-watermark --cuda-graph-bs 1",
+            "may not",
+            "--cuda-graph-bs",
+        ),
+    ],
+)
+def test_a_neighbours_refusal_is_not_the_releases_own(command: str, verdict: str, why: str) -> None:
+    told = case.take_in(f"docker run {command}", "x.sh")["start"]
+    assert told["verdict"].startswith(verdict) and why in told["why"], told
 
 
 def test_what_was_measured_is_that_launch_and_no_other() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sparkloom.base.assumption import SIGN
 from sparkloom.cli import show_findings, show_start
 from sparkloom.cli.show import COLOURS, console, number, paragraph
+from sparkloom.judge.flags import UNDECIDED
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,7 +51,7 @@ def _headline(terminal: Console, data: dict[str, Any], verdict: dict[str, Any]) 
     show_start.head(terminal, profile["model"]["id"], data["start"])
     release = f"{show_start.sign(data['assumed'], 'release')}{parser['release']}"
     where = f"{parser['engine']} {release} on {parallel.get('nodes', '?')} Spark(s), {ranks}"
-    told = Text.assemble(where, "; ", _taken(profile, parser))
+    told = Text.assemble(where, "; ", _taken(profile, verdict))
     paragraph(terminal, told, indent=2)
     paragraph(
         terminal, f"{data['form']}; release: {parser['how']}" if parser["sure"] else data["form"], indent=2, style="dim"
@@ -58,12 +59,15 @@ def _headline(terminal: Console, data: dict[str, Any], verdict: dict[str, Any]) 
     _memory(terminal, verdict)
 
 
-def _taken(profile: dict[str, Any], parser: dict[str, Any]) -> tuple[str, str]:
+def _taken(profile: dict[str, Any], verdict: dict[str, Any]) -> tuple[str, str]:
     """What the release's own parser says, and of how many words it cannot."""
+    parser, undecided = verdict["parser"], sum(one["rule"] == UNDECIDED for one in verdict["findings"])
     if parser["accepts"] is None:
         return "not judged by its parser", COLOURS["warning"]
     if not parser["accepts"]:
         return "its parser refuses it", COLOURS["error"]
+    if undecided:
+        return f"its parser may refuse {undecided} flag{'s' * (undecided > 1)}", COLOURS["warning"]
     unknown = len(profile["engine"].get("fork", {}).get("flags", ()))
     if unknown:
         return f"its parser takes all but {unknown} flag{'s' * (unknown > 1)}", COLOURS["warning"]

@@ -7,6 +7,7 @@ One that this release lacks, or a value that it refuses, is a finding: the profi
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import lru_cache
 from pathlib import Path
@@ -28,9 +29,11 @@ _READ: dict[str, Any] = document.own((Path(__file__).parent / "data" / "flags.ym
 FIXES: dict[str, str] = _READ["fixes"]
 PARALLEL: dict[str, list[str]] = _READ["parallel"]
 OF_A_FORK = "fork-unchecked"
+UNDECIDED = "flag-undecided"  # a neighbour of the release refuses it; no catalog says what the release itself does
 FORK = "nothing, if the image is that fork's; else take engine.fork out, and its flags"
-IGNORED = "remove it, or write the name that this release reads"  # of an environment variable
+IGNORED = "remove it, or write the name that this release reads"
 SEVERITIES: dict[str, Severity] = {"deprecated": "warning", "abbreviated": "warning"}
+SURER = "nothing, if that release takes it; a catalog of it decides: docs/write-a-rule.md"
 CLOSE = 0.78  # of two names' letters
 
 
@@ -51,10 +54,20 @@ def check(launch: LaunchSketch) -> list[Finding]:
     catalog = reading.catalog(launch.profile, launch.release)
     if catalog is None:
         return []
-    by_flag: dict[str, Finding] = {}
+    by_flag: dict[str, FlagProblem] = {}
     for problem in _problems(launch, catalog):
-        by_flag.setdefault(_key(problem.flag), _finding(launch, catalog, problem))
-    return [*_judged_by_another(launch, catalog), *_of_a_fork(launch), *by_flag.values()]
+        by_flag.setdefault(_key(problem.flag), problem)
+    decided = _decided(launch, catalog, by_flag)
+    found = [_finding(launch, catalog, problem, flag in decided) for flag, problem in by_flag.items()]
+    return [*_judged_by_another(launch, catalog), *_of_a_fork(launch), *found]
+
+
+def _decided(launch: LaunchSketch, catalog: Catalog, flags: Collection[str]) -> Collection[str]:
+    """Those that the release surely refuses: by its own catalog, or by the ones before and after it."""
+    if not catalog.asked.note or not flags:
+        return flags
+    later = reading.catalog(launch.profile, catalog.asked.next) if catalog.asked.next else None
+    return {_key(problem.flag) for problem in _problems(launch, later)} if later else ()
 
 
 def _of_a_fork(launch: LaunchSketch) -> Iterator[Finding]:
@@ -118,16 +131,32 @@ def _typed(setting: Setting, catalog: Catalog) -> FlagProblem | None:
     return None
 
 
-def _finding(launch: LaunchSketch, catalog: Catalog, problem: FlagProblem) -> Finding:
+def _finding(launch: LaunchSketch, catalog: Catalog, problem: FlagProblem, decided: bool) -> Finding:
     variables = {variable.name for variable in launch.ranks[0].env}
-    # A variable that an engine does not know is ignored by it: worth a word, no reason to refuse.
-    ignored = problem.flag in variables and problem.kind in ("unknown", "removed")
+    # What an engine ignores is worth a word, no reason to refuse.
+    ignored = (problem.flag in variables and problem.kind in ("unknown", "removed")) or _overridden(launch, problem)
     severity: Severity = "warning" if ignored else SEVERITIES.get(problem.kind, "error")
     sources = (catalog.source, *([catalog.asked.note] if catalog.asked.note else []))
     fix = IGNORED if ignored else FIXES.get(problem.kind, "write a value that this release takes")
     rule = f"flag-{problem.kind}"
-    where = _where(launch, problem)
-    return Finding(where, rule, problem.message, expected="", fix=fix, severity=severity, evidence=sources)
+    where, message = _where(launch, problem), problem.message
+    found = Finding(where, rule, message, expected="", fix=fix, severity=severity, evidence=sources)
+    unknown = f"whether {catalog.engine} {catalog.asked.asked} does is not known here"
+    return found if decided else undecided(found, unknown, SURER)
+
+
+def undecided(finding: Finding, why: str, fix: str) -> Finding:
+    """A refused flag as a warning: it was not the release itself that refused it."""
+    if finding.severity != "error" or not finding.rule.startswith("flag-"):
+        return finding
+    message = f"{finding.message}; {why}"
+    return replace(finding, rule=UNDECIDED, severity="warning", message=message, fix=fix)
+
+
+def _overridden(launch: LaunchSketch, problem: FlagProblem) -> bool:
+    """Whether the engine takes the checkpoint's word in place of the flag's, or may where its packing is unknown."""
+    packings = _READ["overridden"].get(launch.engine, {}).get(_key(problem.flag), ())
+    return problem.kind == "unregistered" and launch.view().packing in packings
 
 
 def _where(launch: LaunchSketch, problem: FlagProblem) -> str:

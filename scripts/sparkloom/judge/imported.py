@@ -22,7 +22,7 @@ from sparkloom.inputs.known_models import Facts
 from sparkloom.inputs.profile import LoadedSketch
 from sparkloom.judge import assumptions, fits, flags, rules
 from sparkloom.judge.capacity.verdict import plan as planned
-from sparkloom.judge.start import start
+from sparkloom.judge.start import FILE, start
 from sparkloom.launch import engines
 from sparkloom.launch.engines.base import FILES
 from sparkloom.launch.imported.command import MOST
@@ -139,7 +139,11 @@ def judge(taken: Taken, cluster: Cluster) -> Verdict:
         verdict.reason = "it cannot be launched as it stands"
         return verdict
     sparks = site_memory.platform(cluster.name, [place.node.name for place in launch.topology.places])
-    verdict.findings += [*flags.check(launch), *rules.check(launch, sparks), *_files(launch)]
+    refused = flags.check(launch)
+    if drafted.spoken and not drafted.spoken.sure:
+        fix = f"{assumptions.RELEASE}, if you know it"
+        refused = [flags.undecided(finding, "its release is a guess", fix) for finding in refused]
+    verdict.findings += [*refused, *rules.check(launch, sparks), *_files(launch)]
     if drafted.spoken and drafted.spoken.catalog:
         verdict.command = _compared(drafted.spoken.catalog, drafted.start.words, launch)
     if isinstance(launch, Launch) and taken.facts:
@@ -156,7 +160,8 @@ def judge(taken: Taken, cluster: Cluster) -> Verdict:
 
 def _doubted(finding: Finding) -> Finding:
     """A refusal for memory is a warning where precision and size come from a name."""
-    return replace(finding, severity="warning") if finding.rule == "does-not-fit" else finding
+    memory = finding.rule in ("does-not-fit", "weights-exceed-memory")
+    return replace(finding, severity="warning") if memory else finding
 
 
 def _parser(draft: Draft) -> dict[str, Any]:
@@ -229,11 +234,9 @@ def _files(launch: LaunchSketch) -> list[Finding]:
     for setting in launch.settings:
         value = setting.value
         if setting.name in FILES and setting.origin.kind == "profile" and isinstance(value, str) and _is_file(value):
-            message = (
-                f"{setting.name} {value} is a file that the author's image or mounts have; a rank's pod has it not"
-            )
+            message = f"{setting.name} {value} is a file of the author's; a rank has it only if the image does"
             fix = "name one of the model's own as {model_folder}/FILE, use an image that has it, or leave the flag out"
-            found.append(Finding(setting.origin.where, "file-of-the-author", message, expected="", fix=fix))
+            found.append(Finding(setting.origin.where, FILE, message, expected="", fix=fix, severity="warning"))
     return found
 
 

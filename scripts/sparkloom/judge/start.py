@@ -10,9 +10,12 @@ from typing import NamedTuple
 
 from sparkloom.base.assumption import Assumption
 from sparkloom.base.finding import Finding, errors
+from sparkloom.judge import rules
+from sparkloom.judge.flags import UNDECIDED
 
 STARTS, SHOULD, MAY_NOT, WILL_NOT = "starts", "should start", "may not start", "will not start"
 ORDER = (STARTS, SHOULD, MAY_NOT, WILL_NOT)  # as somebody who chooses wants them
+FILE = "file-of-the-author"
 TIGHT = "near-guard-floor"  # the rule that knows how much must stay free; as a warning it says that too little does
 RANGE = "only at the better end of what is known of memory does it fit"
 BENCH = "sparkloom bench, once it serves"
@@ -31,10 +34,23 @@ def start(
     """`fits` is about memory alone, None where a range or a missing fact decides. `measured`: this very launch was."""
     memory = next((one.instead for one in assumed if one.about == "memory"), "")
     decisive = [one for one in assumed if one.decides and not measured]
+    ours = {rule.id for rule in rules.every() if rule.ours}
     wrong, tight = errors(findings), [finding for finding in findings if finding.rule == TIGHT]
+    undecided = [finding for finding in findings if finding.rule in (UNDECIDED, FILE)]
+    refused = [finding for finding in wrong if finding.rule in ours]
+    wrong = [finding for finding in wrong if finding.rule not in ours]
+    if refused and not wrong and fits is not False:
+        other = start([finding for finding in findings if finding not in refused], fits, assumed, measured)
+        why = f": {other.why}" if other.why else ""
+        sure = f"by Sparkloom's own rule {refused[0].rule}, not by the engine; with its fix: {other.verdict}{why}"
+        return Start(WILL_NOT, f"refused here: {_first(refused[0].message)}", sure, other.surer)
     if wrong or fits is False:
         why, by = (_first(wrong[0].message), wrong[0].rule) if wrong else ("it does not fit", "does-not-fit")
         return Start(WILL_NOT, why, f"certain, by {by}", "")
+    if undecided and not measured:
+        return Start(
+            MAY_NOT, _first(undecided[0].message), undecided[0].message.partition("; ")[2] or "not known here", ""
+        )
     if decisive:
         guess, count = decisive[0], f"{len(decisive)} guesses decide" if decisive[1:] else "a guess decides"
         why = guess.why if guess.about == "facts" else f"{guess.what}: {guess.why}"

@@ -24,11 +24,12 @@ class UnknownEngine(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The catalog that answers for `asked`; `note` says so where it is another release's."""
+    """The catalog that answers for `asked`; `note` says so where it is another release's. `next`: the one after it."""
 
     asked: str
     version: str
     note: str = ""
+    next: str = ""
 
 
 @lru_cache
@@ -68,8 +69,9 @@ def nearest(engine: str, version: str) -> Resolved:
     if wanted.is_prerelease and leads_to in having:
         return Resolved(version, leads_to, f"{version} is a build and no release; judged by {engine} {leads_to}")
     before = [name for name in having if _order(name) < wanted]
-    chosen = before[-1] if before else having[0]
-    return Resolved(version, chosen, f"no catalog of {engine} {version}; judged by {engine} {chosen}")
+    chosen, later = before[-1] if before else having[0], having[len(before) :]
+    note = f"no catalog of {engine} {version}; judged by {engine} {chosen}"
+    return Resolved(version, chosen, note, later[0] if before and later else "")
 
 
 def number(text: str) -> Version | None:

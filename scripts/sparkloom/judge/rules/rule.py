@@ -151,6 +151,7 @@ class Rule(Part):
     log_pattern: str | None = None  # what an engine log says when this trap was sprung
     ends: bool = True  # a start; false: it goes on after what log_pattern finds, which causes no later failure
     predicts_failure: bool = True  # an error that a measured run would have shown (not a question of taste)
+    ours: bool = False  # an error that the engine would start with: Sparkloom refuses it for its owner's sake
     failing: Annotated[Any, BeforeValidator(_case)]
     passing: Annotated[Any, BeforeValidator(_case)]
 
