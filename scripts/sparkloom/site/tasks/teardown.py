@@ -33,12 +33,12 @@ def plan(
     group: str = "",  # the one group that ends; empty for all
 ) -> Data:
     """Asks for consent and says what the nodes have."""
-    tags = [str(tag) for tag in context.vars["ansible_run_tags"]]
-    if refusal := teardown.refusal(dict[str, Any](consent), tags, group):
+    tags, agreed = [str(tag) for tag in context.vars["ansible_run_tags"]], dict[str, Any](consent)
+    if refusal := teardown.refusal(agreed, tags, group):
         return {"failed": True, "msg": refusal}
     cluster = context.cluster
     silent = _silent(cluster) if consent["serving"] or consent["cluster"] else ""
-    if refusal := teardown.unheard(silent, consent, ours=cluster.kubernetes.provider == "k3s"):
+    if refusal := teardown.unheard(silent, agreed, ours=cluster.kubernetes.provider == "k3s"):
         return {"failed": True, "msg": refusal}
     nodes = nodefiles.every(cluster, fabric.plan(cluster))
     site = {
