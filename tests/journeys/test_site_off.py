@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.journeys.conftest import Sparks
 from tests.journeys.sites import off
-from tests.journeys.terminal import Terminal
+from tests.journeys.terminal import PROGRAMS, Terminal
 from tests.places import REPO
 
 SITE = "-i inventories/evening"
@@ -22,6 +23,18 @@ SITE = "-i inventories/evening"
 def test_what_asks_the_cluster_says_that_none_answers(terminal: Terminal, command: str) -> None:
     off(terminal.home)
     terminal.type(f"sparkloom {command} {SITE}", 2).has("Connection refused", "kubeconfig")
+
+
+def test_sparks_that_answer_tell_what_the_cluster_does_not(home: Path, sparks: Sparks) -> None:
+    """Four real sshd, and an API server that is gone: nothing was known of anything then."""
+    hosts = off(home) / "hosts.yml"
+    hosts.write_text(re.sub(r", ansible_port: \d+", "", hosts.read_text()))
+    terminal = Terminal(home, path=f"{sparks.path}:{PROGRAMS}")
+    seen = terminal.type(f"sparkloom status {SITE}", 1)
+    seen.has("Connection refused", "spark1", "spark4", "no rank was started here", "not known without the API")
+    told = json.loads(terminal.type(f"sparkloom status {SITE} --json", 1, copied=True).text)
+    assert told["serving"] is None and all(said[-1] == "no rank was started here" for said in told["nodes"].values())
+    terminal.type(f"sparkloom logs glm {SITE}", 1).has("no rank was started here", "Connection refused")
 
 
 def test_status_as_json_and_watched(terminal: Terminal) -> None:
@@ -83,6 +96,26 @@ def test_a_playbook_stops_there_too(terminal: Terminal, play: str) -> None:
     seen = terminal.type(command, None, copied=True)  # Ansible draws its own lines
     assert seen.code in (2, 4)
     seen.has("Connection refused")
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (
+            "teardown.yml --limit spark4 -e teardown_serving=true",
+            ("leaves out spark1, spark2, spark3", "For all of them: "),
+        ),
+        ("stop.yml -l '!spark1' -e group=all", ("leaves out spark1", "operation_leave_out=true")),
+        (
+            "teardown.yml -e teardown_serving=true",
+            ("Connection refused", "Nothing was taken away", "teardown_cluster=true"),
+        ),
+    ],
+)
+def test_nothing_ends_that_was_not_meant_or_cannot_be_reached(terminal: Terminal, typed: str, told: tuple) -> None:
+    off(terminal.home)
+    terminal.type(f"cd {REPO}")
+    terminal.type(f"ansible-playbook -i ~/inventories/evening playbooks/{typed}", 2, copied=True).has(*told)
 
 
 def test_a_key_is_made_limited_and_revoked_without_the_cluster(terminal: Terminal) -> None:

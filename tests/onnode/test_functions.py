@@ -14,6 +14,7 @@ from sparkloom.onnode.functions import main as functions
 from sparkloom.onnode.images.runtime import Runtime
 
 PF, VF, MAC = "enp1s0f0np0", "enp1s0f0v0", "02:5b:00:00:01:00"
+PLANNED = {"arp_ignore": "1", "arp_announce": "2"}  # of every function of a rail
 
 
 class Node:
@@ -208,6 +209,28 @@ def test_a_function_that_came_back_as_net1_gets_its_name_and_networkd_is_told(no
     assert node.run(monkeypatch, "--steady", "5") == 0
     assert node.asked == ["link set net1 down", f"link set net1 name {VF}"]
     assert told == [f"networkctl reconfigure {VF}"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "set_again"),
+    [({"arp_ignore": "0", "arp_announce": "0"}, [VF]), ({"arp_ignore": "0", "arp_announce": "2"}, []), (PLANNED, [])],
+)
+def test_a_function_that_came_from_a_pod_gets_its_kernel_settings_again(
+    node: Node, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], set_again: list[str]
+) -> None:
+    """CNI gives it its own name again: on the old code the kernel's defaults stayed until playbooks/fabric.yml ran."""
+    given: list[str] = []
+    monkeypatch.setattr(rail, "set_sysctls", given.append)
+    monkeypatch.setattr(functions.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(rail.kernel, "PROC", node.root / "proc")
+    for interface, keys in {"default": dict.fromkeys(PLANNED, "0"), VF: settings}.items():
+        folder = node.root / "proc/net/ipv4/conf" / interface
+        folder.mkdir(parents=True)
+        for key, value in keys.items():
+            (folder / key).write_text(f"{value}\n")
+    node.write("sriov_numvfs", "2")
+    node.function(MAC)
+    assert node.run(monkeypatch, "--steady", "5") == 0 and given == set_again
 
 
 def test_the_timer_leaves_what_a_hand_changed_to_the_role(node: Node, monkeypatch, capsys) -> None:

@@ -161,8 +161,13 @@ def test_a_folder_is_cleared(tmp_path: Path) -> None:
 
 @pytest.fixture
 def left(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    monkeypatch.setattr(ansible, "cluster", lambda _: site())
-    return tasks.leftovers(context())
+    monkeypatch.setattr(ansible, "cluster", lambda _: site(["box1"]))
+    return tasks.leftovers(context({"ansible_play_hosts_all": ["spark1", "spark3"]}))
+
+
+def test_k3s_is_taken_off_no_spark_that_the_run_leaves_out(left: dict[str, Any]) -> None:
+    """On the old code `--limit spark1` took it off all of them; a server beside the Sparks is in no such run."""
+    assert left["machines"] == ["spark3", "spark1", "box1"]
 
 
 def test_what_kubelet_leaves_behind_goes_and_a_drivers_folder_stays_when_somebody_uses_it(

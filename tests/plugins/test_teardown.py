@@ -23,6 +23,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks.ansible, "cluster", lambda _: case.cluster())
     monkeypatch.setattr(tasks.ansible, "listed", lambda _: None)
     monkeypatch.setattr(tasks, "_gone", lambda _: False)
+    monkeypatch.setattr(tasks, "_silent", lambda _: "")
 
 
 def planned(group: str = "", **consent: bool) -> dict[str, Any]:
@@ -56,3 +57,27 @@ def test_what_ends_and_what_is_recorded_then(monkeypatch: pytest.MonkeyPatch, ow
     taker.dry = True
     tasks.serving(context(), own)
     assert did.count("kept") == 1, "a dry run records nothing"
+
+
+def test_a_cluster_whose_api_is_gone_goes_from_its_nodes_with_both_consents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the old code nothing could be taken away: each step asked the API, and waited for it."""
+    why = "the cluster's API cannot be reached: Connection refused"
+    monkeypatch.setattr(tasks, "_silent", lambda _: why)
+    monkeypatch.setattr(tasks, "_taker", lambda *_: pytest.fail("asked all the same"))
+    for one in ("serving", "cluster"):
+        refused = planned(**{one: True})
+        assert refused["failed"] and why in refused["msg"]
+        assert "-e teardown_serving=true -e teardown_cluster=true" in refused["msg"]
+    assert planned(fabric=True)["silent"] == "", "of the nodes alone, and nobody asks"
+    told = planned(serving=True, cluster=True)
+    assert told["silent"] == why
+    asked = tasks.others(context(), {"spark1": []}, False, why)
+    assert asked["failed"] and f"namespaces and objects that nobody can name now: {why}" in asked["msg"]
+    assert "teardown_others=true" in asked["msg"] and not tasks.others(context(), {"spark1": []}, True, why)["changed"]
+    assert tasks.serving(context(), {}, why)["msg"] == why and not tasks.networks(context(), why)["multus_stays"]
+
+
+def test_a_cluster_of_somebody_else_is_left_until_its_api_answers() -> None:
+    both = {"serving": True, "cluster": True}
+    assert "not ours, so its API must answer first" in tasks.teardown.unheard("refused", both, ours=False)
+    assert tasks.teardown.unheard("", both, ours=False) == tasks.teardown.unheard("refused", NO | both, ours=True) == ""

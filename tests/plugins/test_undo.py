@@ -102,6 +102,17 @@ def test_folders_of_ours_go_whole_and_a_link_goes_without_its_target(node: Path,
     assert not (node / "own").exists() and not (node / "link").exists() and (node / "user").is_dir()
 
 
+def test_whoever_only_removes_leaves_every_record_and_setting(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`teardown_serving` takes kernels away; on the old code the rails' settings went back with them, unasked."""
+    kept = str(node / "etc/sysctl.d/91-sparkloom-rails.conf")
+    backup.save("sysctl", kept, {"vm.swappiness": "60"})
+    (node / "proc/vm/swappiness").write_text("1\n")
+    (node / "cache").mkdir()
+    done = run(monkeypatch, records=False, remove=[str(node / "cache")])
+    assert done.result["paths"] == [str(node / "cache")] and done.result["keys"] == []
+    assert (node / "proc/vm/swappiness").read_text() == "1\n" and backup.load("sysctl", kept)
+
+
 def test_a_folder_goes_only_when_nothing_is_in_it(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a/b", "c"):
         (node / name).mkdir(parents=True)

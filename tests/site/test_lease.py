@@ -219,3 +219,11 @@ def test_the_command_is_told_without_secrets() -> None:
     }
     shown = holding._shown
     assert {word: shown(word) for word in told} == told
+
+
+@pytest.mark.parametrize("limit", ["-l spark4", "-lspark4", "--limit spark4", "--limit=spark4", "--limit '!spark1'"])
+def test_a_limited_command_is_told_without_its_limit(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    typed = "ansible-playbook -i inventories/home {} playbooks/stop.yml -e group=all -K"
+    monkeypatch.setattr(holding, "command", lambda process: typed.format(limit))
+    told = holding.limited(["spark1"], 1)
+    assert "leaves out spark1;" in told and f"For all of them: {' '.join(typed.format('').split())}; if" in told

@@ -16,7 +16,11 @@ from typing import Any
 import pytest
 import yaml
 
+from sparkloom import case
+from sparkloom.site import ansible, holding
+from sparkloom.site.tasks import operation
 from tests.places import REPO
+from tests.plugins.loading import context
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
@@ -78,7 +82,7 @@ def run(folder: Path, api: Server, last: dict[str, Any], **more: str) -> subproc
     cluster = yaml.safe_load((REPO / "inventories/gb10/group_vars/all/cluster.yml").read_text())["cluster"]
     cluster["kubernetes"] = {**cluster["kubernetes"], "kubeconfig": str(folder / "kubeconfig")}
     settings = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "cluster": cluster,
-                "example": False, **more}  # fmt: skip
+                "example": False, "operation_limit": "part", **more}  # fmt: skip
     plays = [
         {"name": "Begin", "hosts": "sparks", "vars": settings, "roles": ["operation"]},
         {"name": "Work", "hosts": "sparks", "vars": settings, "tasks": [last]},
@@ -113,3 +117,31 @@ def test_a_run_holds_the_site_and_lets_go_or_leaves_word(tmp_path: Path, api: Se
     assert again.returncode == 0, again.stdout + again.stderr
     assert "did not end: it stopped at 'Work'" in " ".join(again.stdout.split()).replace("''", "'")  # YAML's own quotes
     until(lambda: api.kept is None)
+
+
+@pytest.mark.parametrize("dry", [False, True])
+def test_a_playbook_for_all_refuses_a_run_for_some_also_a_dry_one(monkeypatch: pytest.MonkeyPatch, dry: bool) -> None:
+    monkeypatch.setattr(ansible, "cluster", lambda _: case.cluster())
+    monkeypatch.setattr(holding, "held", lambda *_: {"msg": "held"})
+    held: dict[str, Any] = {} if dry else {"msg": "held"}
+
+    def hold(hosts: list[str], limit: Any, *, leave_out: bool = False) -> dict[str, Any]:
+        return operation.hold(context({"ansible_play_hosts_all": hosts}, dry=dry), 0, "", limit, leave_out)
+
+    assert "leaves out spark1, spark3, spark4;" in hold(["spark2"], "whole")["msg"]
+    assert hold(["spark2"], "part") == hold(["spark2"], "whole", leave_out=True) == held
+    assert hold(["spark1", "spark2", "spark3", "spark4", "box1"], "whole") == held
+
+
+@pytest.mark.slow
+def test_a_limit_that_leaves_out_who_would_be_changed_too_is_refused_with_the_command(
+    tmp_path: Path, api: Server
+) -> None:
+    """On the old code `teardown.yml --limit spark1` ended the group on all four, and took K3s off all of them."""
+    work: dict[str, Any] = {"ansible.builtin.debug": {"msg": "went on"}}
+    refused = run(tmp_path, api, work, operation_limit="whole")
+    said = " ".join(refused.stdout.split())
+    assert refused.returncode == 2 and "leaves out spark2, spark3, spark4" in said and "went on" not in said
+    assert f"ansible-playbook -i inventories/gb10 {tmp_path}/play.yml" in said and api.kept is None
+    meant = run(tmp_path, api, work, operation_limit="whole", operation_leave_out="true")
+    assert meant.returncode == 0 and "went on" in meant.stdout, meant.stdout + meant.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,10 +13,11 @@ from typing import Any
 import pytest
 import yaml
 from kubernetes.client import ApiException
-from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
+from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, ProtocolError
 
 from sparkloom.site import ansible, patience
 from sparkloom.site.client import Client
+from sparkloom.site.objects import Api
 
 FORBIDDEN = json.dumps({"message": 'pods is forbidden: User "admin" cannot list resource "pods"', "code": 403})
 
@@ -25,8 +27,14 @@ class Server(BaseHTTPRequestHandler):
 
     first: list[int]
     asked: list[str]
+    ready = 200
 
     def do_GET(self) -> None:
+        if self.path == "/readyz":
+            self._say(self.ready)
+            return
+        if "/silent" in self.path:
+            time.sleep(3)
         self.asked.append("GET")
         self._say(self.first.pop(0) if self.first else 200)
 
@@ -111,6 +119,43 @@ def test_patience_ends(server: tuple[Client, type[Server]], monkeypatch: pytest.
     with pytest.raises(ApiException):
         patience.patiently(lambda: reached.core.api_client.rest_client.GET(f"{_host(reached)}/"), seconds=2)
     assert 1 < len(api.asked) < 500
+
+
+def test_a_server_that_starts_is_waited_for_and_a_stranger_s_kubeconfig_is_not(
+    server: tuple[Client, type[Server]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the old code twelve seconds of 403 were the kubeconfig's fault, whatever the server was at."""
+    reached, api = server
+    defaults = patience.patiently.__kwdefaults__
+    monkeypatch.setitem(defaults, "seconds", 0.0)
+    api.ready = 403
+    api.first.extend([403] * 4)
+    assert reached.pods({}) == [] and len(api.asked) == 5
+    monkeypatch.setattr(patience, "STARTS", 0.1)
+    api.first.extend([403] * 1000)
+    with pytest.raises(ApiException) as late:
+        reached.pods({})
+    assert "has not read its own rules" in patience.trouble(late.value) and "kubeconfig" not in str(late.value)
+    api.ready = 200
+    with pytest.raises(ApiException) as refused:
+        reached.pods({})
+    assert "must be an administrator's" in patience.trouble(refused.value)
+
+
+def test_a_server_that_says_nothing_is_left_after_the_seconds_that_were_asked_for(
+    server: tuple[Client, type[Server]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half seconds and 8.0 were no bound at all: the library takes whole numbers."""
+    reached, _ = server
+    monkeypatch.setitem(patience.patiently.__kwdefaults__, "seconds", 0.0)
+    began = time.monotonic()
+    with pytest.raises(HTTPError):
+        reached.api("/silent", {}, "application/json", 0.4)
+    monkeypatch.setattr(patience, "ANSWERS", 0.4)
+    with pytest.raises(HTTPError):
+        Api(reached)._ask("GET", "/silent")
+    assert time.monotonic() - began < 2.5
+    assert list(reached.stream("silent", follow=True)) == ['{"items": []}'], "a log may be silent for longer"
 
 
 def test_one_who_has_no_patience_is_answered_at_once(server: tuple[Client, type[Server]]) -> None:

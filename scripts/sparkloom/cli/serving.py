@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from sparkloom.base.errors import InputError
 from sparkloom.cli import names, show, show_findings
 from sparkloom.cli.options import AskBecomePass, Inventory, Json
+from sparkloom.site import alone
 from sparkloom.site import logs as said
 from sparkloom.site import status as served
 from sparkloom.site.checks.report import sentence
@@ -71,7 +73,11 @@ def status(
         from sparkloom.cli import watching
 
         raise typer.Exit(0 if watching.watch(inventory, every, json) else 1)
-    now = served.status(inventory, profile and names.exact(profile), group)
+    try:
+        now = served.status(inventory, profile and names.exact(profile), group)
+    except InputError as error:
+        show.out(alone.look(error, inventory), json, alone.text)
+        raise typer.Exit(1) from None
     show.out(now, json, served.text)
     raise typer.Exit(0 if served.good(now) else 1)
 
@@ -83,5 +89,10 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="keep printing new lines")] = False,
     previous: Annotated[bool, typer.Option("--previous", "-p", help="logs from before the pod's last restart")] = False,
 ) -> None:
-    for line in said.logs(inventory, rank, follow=follow, previous=previous, group=group):
-        show.say(line + "\n")
+    try:
+        for line in said.logs(inventory, rank, follow=follow, previous=previous, group=group):
+            show.say(line + "\n")
+    except InputError as error:
+        pods = f"{group or '*'}-rank{'*' if rank is None else rank}-0"
+        show.words(alone.text(alone.look(error, inventory, pods=pods, lines=400)) + "\n")
+        raise typer.Exit(1) from None

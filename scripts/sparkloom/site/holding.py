@@ -10,7 +10,7 @@ import shlex
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -25,6 +25,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.onnode.now.labels import RUNS
 from sparkloom.site import client, lease, lease_renewal
 
+LIMIT = ("-l", "--limit")
 SECRET = re.compile(r"([\w-]*(?:pass|token|key|secret)[\w-]*\s*[=:]).*", re.IGNORECASE | re.DOTALL)
 
 
@@ -77,6 +78,18 @@ def command(process: int) -> str:
     words = Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
     started = next((at for at, word in enumerate(words) if Path(word).name.startswith(("ansible", "sparkloom"))), 0)
     return shlex.join([Path(words[started]).name, *(_shown(word) for word in words[started + 1 :])]) if words else "?"
+
+
+def limited(left: Sequence[str], process: int) -> str:
+    """Why a run for some of the Sparks is refused, and what to type in place of it."""
+    words = shlex.split(command(process))
+    given = {at + 1 for at, word in enumerate(words) if word in LIMIT}
+    whole = [word for at, word in enumerate(words) if at not in given and not word.startswith(LIMIT)]
+    return (
+        f"found a limit that leaves out {', '.join(left)}; expected none, as this changes what all Sparks share. "
+        f"Nothing of that was changed. For all of them: {shlex.join(whole)}; if those are away, add "
+        "-e operation_leave_out=true to what you typed"
+    )
 
 
 def _shown(word: str) -> str:

@@ -1,18 +1,22 @@
 """The cluster's API, asked again where the answer is of the moment, and what it said at last in one line.
 
 A server that has just started answers 403 until its own rules are read, or refuses the connection; both pass within
-seconds. What was sent and lost on the way is asked again only where asking twice does no harm.
+seconds. By these rules whoever logs in may ask whether it is ready: 403 to that too is a server that starts, and no
+kubeconfig's fault. What was sent and lost on the way is asked again only where asking twice does no harm.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from sparkloom.base.errors import InputError
 
 SECONDS = 12.0  # a person who waits for `status` should not wait longer to hear that the cluster is away
+STARTS = 60.0  # of a server that has not read its own rules yet
+CONNECTS, ANSWERS = 4.0, 30.0  # for a machine that is off, and for a server that says nothing
 FIRST, LONGEST = 0.5, 3.0  # pauses
 PASSING = frozenset({403, 429, 500, 502, 503, 504})  # 403: of a server whose rules are not read yet
 HARMLESS = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
@@ -27,29 +31,54 @@ def api_client(kubeconfig: str) -> Any:
     class Patient(client.ApiClient):  # type: ignore[misc]
         def request(self, method: str, url: str, *words: Any, **options: Any) -> Any:
             once = super().request
+            follows = ("follow", True) in (options.get("query_params") or ())  # a log, which may say nothing for hours
+            options["_request_timeout"] = _bounds(options.get("_request_timeout"), None if follows else ANSWERS)
             if self.configuration.retries is False:
                 return once(method, url, *words, **options)
-            return patiently(lambda: once(method, url, *words, **options), method)
+            asked = {"headers": options.get("headers"), "_request_timeout": (CONNECTS, CONNECTS)}
+            ready = partial(once, "GET", f"{self.configuration.host}/readyz", **asked)
+            return patiently(lambda: once(method, url, *words, **options), method, ready=ready)
 
     configuration = type.__call__(client.Configuration)
+    configuration.retries = 0  # who asks again is `patiently`
     config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
     return Patient(configuration=configuration)
 
 
-def patiently(ask: Callable[[], Answer], method: str = "GET", *, seconds: float = SECONDS) -> Answer:
-    """The answer, or the last refusal once it has been the same for so long."""
+def _bounds(given: Any, usual: float | None) -> Any:
+    """To connect and to read: the library waits without end for seconds that are no whole number."""
+    return given if isinstance(given, tuple) else (min(CONNECTS, given or CONNECTS), given or usual)
+
+
+def patiently(
+    ask: Callable[[], Answer], method: str = "GET", *, seconds: float = SECONDS, ready: Callable[[], object] = time.time
+) -> Answer:
+    """The answer, or the last refusal once it has been the same for so long; `ready` is refused by one that starts."""
     from kubernetes.client import ApiException
     from urllib3.exceptions import HTTPError
 
-    until, pause = time.monotonic() + seconds, FIRST
+    began, pause = time.monotonic(), FIRST
     while True:
         try:
             return ask()
         except (ApiException, HTTPError) as error:
-            if not passing(error, method) or time.monotonic() + pause > until:
-                raise
+            starting = _refused(error) and _refused(_error(ready))
+            if time.monotonic() + pause > began + (STARTS if starting else seconds) or not passing(error, method):
+                raise (ApiException(503, NOT_YET) if starting else error) from None
         time.sleep(pause)
         pause = min(pause * 2, LONGEST)
+
+
+def _error(ask: Callable[[], object]) -> Exception | None:
+    try:
+        ask()
+    except Exception as error:  # whatever it is
+        return error
+    return None
+
+
+def _refused(error: Exception | None) -> bool:
+    return getattr(error, "status", 0) == 403
 
 
 def until_gone(what: str, left: Callable[[], Sequence[str]], say: Callable[[str], object], seconds: float) -> None:
@@ -104,6 +133,7 @@ def trouble(error: BaseException) -> str:
     return ""
 
 
+NOT_YET = f"(it has started, and has not read its own rules in {STARTS:.0f} s; the log of its server says why)"
 COPY = (
     "playbooks/cluster.yml writes it anew for a K3s of ours; cluster.kubernetes.kubeconfig in cluster.yml names another"
 )

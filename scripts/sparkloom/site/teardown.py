@@ -211,3 +211,12 @@ def refusal(consent: Mapping[str, bool], tags: list[str], group: str = "") -> st
     lines += ["  -e teardown_group=NAME   ends one group alone; the others serve on"] if "serving" in missing else []
     found = ", ".join(named) if named else "no consent"
     return "\n".join([f"found {found}, expected a consent for each part that is to be taken away:", *lines])
+
+
+def unheard(why: str, consent: Mapping[str, bool], *, ours: bool) -> str:
+    """Why nothing is taken out of a cluster that does not answer, or nothing; ours goes whole, from each node."""
+    if not why or (ours and consent["serving"] and consent["cluster"]):
+        return ""
+    whole = "-e teardown_serving=true -e teardown_cluster=true take K3s off each node, with all that runs there"
+    cure = whole if ours else "this cluster is not ours, so its API must answer first"
+    return f"{why}\nNothing was taken away. To go on: {cure}"

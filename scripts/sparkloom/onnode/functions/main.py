@@ -110,6 +110,7 @@ def repaired(plan: dict[str, Any], rails: list[rail.Rail], args: argparse.Namesp
         for each in found:
             renamed = applied(each.name_functions(), dry)
             changes += renamed + (applied(each.set_macs(), dry) if renamed and not dry else [])
+            changes += applied(each.settle_in(), dry)
         return changes
 
     if args.back or not (first := mend(True)):

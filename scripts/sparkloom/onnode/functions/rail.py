@@ -20,7 +20,9 @@ from typing import Any
 
 from sparkloom.onnode.functions import common
 from sparkloom.onnode.functions.common import FunctionsError, Steps, ask
+from sparkloom.onnode.host import kernel
 from sparkloom.onnode.host.read import number, run, text
+from sparkloom.onnode.interfaces import OWN_ADDRESS_ONLY
 
 SYSCTL = "/usr/lib/systemd/systemd-sysctl"
 FIRMWARE = (
@@ -49,6 +51,15 @@ def set_sysctls(interface: str) -> None:
     """At boot udev sets what /etc/sysctl.d says for a new interface, by the name that it had then."""
     with contextlib.suppress(FileNotFoundError):
         subprocess.run([SYSCTL, f"--prefix=net/ipv4/conf/{interface}"], capture_output=True)
+
+
+def is_new(interface: str) -> bool:
+    """Whether the kernel made it anew here, as when it comes from another namespace: all that we set is at its default.
+
+    A hand changes one setting, which the doctor sees.
+    """
+    conf = {key: kernel.live(f"net.ipv4.conf.{interface}.{key}") for key in OWN_ADDRESS_ONLY}
+    return conf != OWN_ADDRESS_ONLY and conf == {key: kernel.live(f"net.ipv4.conf.default.{key}") for key in conf}
 
 
 class Rail:
@@ -115,6 +126,12 @@ class Rail:
     def here(self) -> list[dict[str, Any]]:
         """The planned functions that are on the host."""
         return [function for function in self.plan["functions"] if self.address(function["interface"])]
+
+    def settle_in(self) -> Steps:
+        """A pod that ends gives its function back under a passing name, and udev sets what it has for that name."""
+        for name in [function["interface"] for function in self.here()]:
+            if is_new(name):
+                yield f"{name}: kernel settings, as it came from a pod", partial(set_sysctls, name)
 
     def set_macs(self) -> Steps:
         for function in self.plan["functions"]:

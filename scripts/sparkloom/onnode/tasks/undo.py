@@ -40,6 +40,7 @@ def settings() -> dict[str, str]:
 
 
 def put_back(task: Task, files: list[Path]) -> None:
+    """Every record, and then there is none."""
     for unit in new_units(files):
         task.run_command(["systemctl", "disable", "--now", unit])
     kernel.put_back(task, settings())
@@ -94,7 +95,8 @@ def main(
         )
     if not task.check_mode:
         networkd.hold(task)
-        put_back(task, files)
+        if records:
+            put_back(task, files)
         for path in filter(exists, gone):  # a folder that came with a file went with it
             take_away(path)
     gone += emptied([Path(name) for name in empty], dry=task.check_mode)

@@ -53,8 +53,10 @@ def leftovers(context: Context) -> Data:
     """What the role made and K3s left, for taking it away. Only a cluster of ours is taken away."""
     cluster, target = context.cluster, client.kubeconfig(context.cluster)
     mine = cluster.kubernetes.provider == "k3s"
+    members = [member.name for member in reversed(machines.members(cluster))] if mine else []
+    left_out = {node.name for node in cluster.nodes} - ansible.asked(context.vars)  # as they are away
     return {
-        "machines": [member.name for member in reversed(machines.members(cluster))] if mine else [],
+        "machines": [name for name in members if name not in left_out],
         "services": list(paths.SERVICES.values()),
         "data": paths.DATA,
         "mounts": list(paths.LEFT),
