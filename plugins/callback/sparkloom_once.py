@@ -1,4 +1,7 @@
-"""Has what tasks do imported once, before Ansible forks: else every task would import it, and all that it needs."""
+"""Has what tasks do imported once, before Ansible forks: else every task would import it, and all that it needs.
+
+And gives the run a place for its SSH connections.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,13 @@ from ansible.plugins.callback import CallbackBase
 
 from sparkloom.base.errors import InputError
 from sparkloom.render import pack
-from sparkloom.site import executor
+from sparkloom.site import connections, executor
 from sparkloom.site.ending import does
 
 DOCUMENTATION = """
 name: sparkloom_once
 type: aggregate
-short_description: import what tasks of ours do once in a run
+short_description: import what tasks of ours do once in a run, and end its SSH connections with it
 description: [Prints nothing.]
 """
 
@@ -26,6 +29,10 @@ class CallbackModule(CallbackBase):
     CALLBACK_TYPE = "aggregate"
     CALLBACK_NAME = "sparkloom_once"
     CALLBACK_NEEDS_ENABLED = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        connections.kept_for_this_run()
 
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
         if (done := does(task)) != task.action:
