@@ -14,7 +14,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.base.repository import WORK
 from sparkloom.cli import names, show
 from sparkloom.cli.options import Json
-from sparkloom.inputs import inventory, remembered
+from sparkloom.inputs import inventory, known_hosts, remembered
 from sparkloom.judge import profile_status
 from sparkloom.site import endpoint, new_site, sparks
 
@@ -28,6 +28,7 @@ nothing on them was changed; next:
   sparkloom status                   # what is served, and how it is
 rm -r {folder} takes it back
 """
+COMPARE = "each Spark shows its own: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub"
 
 
 def init(
@@ -49,10 +50,13 @@ def init(
     for spark in found:
         rails = f"links on {', '.join(spark.linked)}" if spark.linked else "no ConnectX-7 port with a link"
         show.complain(f"{spark.reached}: {spark.name}, {spark.address} on {spark.interface}, {rails}\n")
+        if spark.machine.key:
+            show.complain(f"  its SSH host key: {spark.machine.fingerprint}\n")
     served = names.exact(profile or _answer("--profile", "profile to serve", _suited(len(found))))
     cluster = new_site.write(folder, found, login, served)
     shown = Path(os.path.relpath(folder))
     show.words(f"wrote {shown}: {len(cluster.nodes)} Spark(s), serving {served}\n")
+    show.words(f"host keys are in {known_hosts.place(shown)}; {COMPARE}\n")
     url = endpoint.reach(cluster, folder).url
     show.say(NEXT.format(name=name, profile=served, url=url, folder=shown))  # to be copied: never broken
 

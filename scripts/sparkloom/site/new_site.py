@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from sparkloom.base.errors import InputError, Problem
-from sparkloom.inputs import inventory
+from sparkloom.inputs import inventory, known_hosts
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.site.sparks import Spark
 
@@ -49,6 +49,7 @@ def write(folder: Path, found: Sequence[Spark], user: str, profile: str) -> Clus
         (folder / "hosts.yml").write_text(hosts(found, user), encoding="utf-8")
         cluster = folder / "group_vars" / "all" / "cluster.yml"
         cluster.write_text(_cluster(cluster.read_text(encoding="utf-8"), folder.name, found, profile), encoding="utf-8")
+        known_hosts.keep(folder, {spark.name: spark.machine for spark in found if spark.machine.key})
         return inventory.load(folder)
     except BaseException:
         shutil.rmtree(folder)
