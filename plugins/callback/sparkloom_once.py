@@ -1,6 +1,6 @@
 """Has what tasks do imported once, before Ansible forks: else every task would import it, and all that it needs.
 
-And has Ansible's workers end when it is killed.
+Has Ansible's workers end when it is killed, and gives the run a place for its SSH connections.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from ansible.plugins.callback import CallbackBase
 
 from sparkloom.base.errors import InputError
 from sparkloom.render import pack
-from sparkloom.site import executor, play
+from sparkloom.site import connections, executor, play
 from sparkloom.site.ending import does
 
 DOCUMENTATION = """
 name: sparkloom_once
 type: aggregate
-short_description: import what tasks of ours do once in a run
+short_description: import what tasks of ours do once in a run, and end its SSH connections with it
 description: [Prints nothing.]
 """
 
@@ -34,6 +34,7 @@ class CallbackModule(CallbackBase):
     def __init__(self) -> None:
         super().__init__()
         os.register_at_fork(after_in_child=play.end_with_parent)
+        connections.kept_for_this_run()
 
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
         if (done := does(task)) != task.action:

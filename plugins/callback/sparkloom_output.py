@@ -29,7 +29,7 @@ extends_documentation_fragment: [default_callback, result_format_callback]
 
 # Tasks that tell of every change while they work; of some families all do.
 SPEAKS = {
-    "cluster.wait", "gateway", "groups", "image", "operation", "router", "stopping", "store", "teardown",
+    "cluster.wait", "gateway", "groups", "identity", "image", "operation", "router", "stopping", "store", "teardown",
 }  # fmt: skip
 
 

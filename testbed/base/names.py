@@ -79,3 +79,9 @@ def fabric_end(node_index: int, device_index: int) -> str:
 
 def rail_ends(node_index: int, rail: str) -> list[str]:
     return [fabric_end(node_index, i) for i, device in enumerate(devices()) if device.rail == rail]
+
+
+def forget_machines(inventory: Path) -> None:
+    """What runs recorded of them: new machines with the old names are on purpose here, and kind gives each container
+    another machine-id at every start, which a Spark keeps."""
+    (inventory / "known_hosts").unlink(missing_ok=True)

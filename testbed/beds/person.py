@@ -23,13 +23,16 @@ home=$(getent passwd "$1" | cut -d: -f6)
 install -d -m 700 -o "$1" -g "$1" "$home/.ssh"
 cat >"$home/.ssh/authorized_keys"
 chown "$1:$1" "$home/.ssh/authorized_keys"
+# the image's keys are everybody's; a machine has its own, as a Spark does from its first boot
+grep -qs "@$(uname -n)$" /etc/ssh/ssh_host_ed25519_key.pub || rm -f /etc/ssh/ssh_host_*
 ssh-keygen -A >/dev/null
 systemctl unmask ssh.service ssh.socket >/dev/null 2>&1 || true
 # a machine that has just booted may refuse a job or two
 for pause in 1 1 2 4; do systemctl enable --quiet --now ssh.service && break || sleep $pause; done
+systemctl restart ssh.service # it may have begun with the keys before
 systemctl is-active --quiet ssh.service || { systemctl status --no-pager ssh.service >&2; exit 1; }
-cat /etc/ssh/ssh_host_ed25519_key.pub
 """
+SHOW = "echo $(cut -d' ' -f1,2 /etc/ssh/ssh_host_ed25519_key.pub) $(cat /etc/machine-id)"
 ADDRESS = "{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}"
 HOST = """Host {name}
   HostName {address}
@@ -66,12 +69,18 @@ def _written(folder: Path, addresses: Mapping[str, str]) -> str:
 
 
 def known(folder: Path, containers: Mapping[str, str]) -> bool:
-    """Whether every one of these can be logged in to as it was told (a restarted container has another address)."""
+    """Whether every one of these can be logged in to as it was told: a restarted container has another address, or
+    another machine-id (kind), one that was made anew another key."""
     config = folder / "config"
     if not config.exists() or config.read_text() != _written(folder, _addresses(containers)):
         return False
-    listed = {line.split()[0] for line in (folder / "known_hosts").read_text().splitlines()}
-    return set(containers) <= listed
+    listed = (folder / "known_hosts").read_text().splitlines()
+    return all(f"{name} {_shown(container)}" in listed for name, container in containers.items())
+
+
+def _shown(container: str) -> str:
+    """Its host key and its machine-id, as a line of known_hosts has them."""
+    return out(["docker", "exec", container, "sh", "-c", SHOW], check=False)
 
 
 def introduce(folder: Path, containers: Mapping[str, str]) -> None:
@@ -79,8 +88,8 @@ def introduce(folder: Path, containers: Mapping[str, str]) -> None:
     public = _key(folder)
 
     def make(container: str) -> str:
-        command = ["docker", "exec", "-i", container, "bash", "-c", MAKE, "make", USER, PASSWORD]
-        return " ".join(run(command, stdin=public).stdout.strip().splitlines()[-1].split()[:2])
+        run(["docker", "exec", "-i", container, "bash", "-c", MAKE, "make", USER, PASSWORD], stdin=public)
+        return _shown(container)
 
     with ThreadPoolExecutor(len(containers)) as pool:
         keys = dict(zip(containers, pool.map(make, containers.values()), strict=True))

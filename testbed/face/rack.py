@@ -173,6 +173,7 @@ def node(args: argparse.Namespace) -> int:
             run(["docker", "stop", container])
         if args.action_name in ("start", "restart"):
             run(["docker", "start", container])
+            names.forget_machines(inventory.path())
             steps.perform([*fabric.steps(), *cluster.joining()])
     return 0
 

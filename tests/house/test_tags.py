@@ -42,7 +42,7 @@ def test_the_list_of_tasks_is_a_table_of_contents() -> None:
 
 @pytest.mark.parametrize("part", ["fabric", "serve"])
 def test_a_tag_runs_its_part_and_nothing_else(part: str) -> None:
-    assert roles(ask("--list-tasks", "--tags", part)) == PARTS[part] | {"operation"}
+    assert roles(ask("--list-tasks", "--tags", part)) == PARTS[part] | {"identity", "operation"}
 
 
 def test_a_skipped_tag_leaves_the_rest() -> None:

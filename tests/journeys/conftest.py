@@ -6,8 +6,8 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from tests.journeys.terminal import SIZES, Terminal
 from tests.places import REPO
 
 SPARK = REPO / "testbed/standins/sparks/spark.sh"
+UNKNOWN = ("-o", "UserKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=no")
 
 
 @pytest.fixture
@@ -63,6 +64,23 @@ class Sparks:
 
     addresses: tuple[str, ...]
     path: Path
+    port: int
+    running: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def begin(self, order: Sequence[int] = (1, 2, 3, 4)) -> None:
+        """spark-N at its address; another order is what a power cut can leave."""
+        self.end()
+        for n, address in zip(order, self.addresses, strict=True):
+            words = [str(SPARK), str(self.path.parent), f"spark-{n}", address, str(self.port)]
+            self.running.append(subprocess.Popen(words, stderr=subprocess.PIPE, text=True))
+        for one, address in zip(self.running, self.addresses, strict=True):
+            _wait(one, [str(self.path / "ssh"), *UNKNOWN, f"nvidia@{address}", "true"])
+
+    def end(self) -> None:
+        for one in self.running:
+            one.kill()  # what it started goes with it
+            one.wait()
+        self.running.clear()
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +95,7 @@ def sparks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sparks]:
         pytest.skip(f"no sshd here: {error}")
     folder, port = tmp_path_factory.mktemp("sparks"), nobody_listens()
     (folder / "program").symlink_to(program)
-    for key in ("host_key", "id"):
+    for key in ("id", *(f"spark-{n}.key" for n in range(1, 5))):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)], check=True)
     shutil.copy2(folder / "id.pub", folder / "authorized_keys")
     config = folder / "config"
@@ -90,18 +108,12 @@ def sparks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sparks]:
     (folder / "bin/ssh").write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {config} "$@"\n')
     (folder / "bin/ssh").chmod(0o755)
     addresses = tuple(f"127.0.0.1{n}" for n in range(1, 5))
-    running = [
-        subprocess.Popen([str(SPARK), str(folder), f"spark-{n}", address, str(port)], stderr=subprocess.PIPE, text=True)
-        for n, address in enumerate(addresses, 1)
-    ]
+    made = Sparks(addresses, folder / "bin", port)
     try:
-        for one, address in zip(running, addresses, strict=True):
-            _wait(one, [str(folder / "bin/ssh"), f"nvidia@{address}", "true"])
-        yield Sparks(addresses, folder / "bin")
+        made.begin()
+        yield made
     finally:
-        for one in running:
-            one.kill()  # what it started goes with it
-            one.wait()
+        made.end()
 
 
 def _wait(process: subprocess.Popen[str], login: list[str]) -> None:

@@ -29,7 +29,7 @@ ERROR 11-26 19:02:40 [core.py:718] ValueError: No available memory for the cache
 RuntimeError: Engine core initialization failed. See root cause above.
 """
 FACTS = re.compile(r"^(cause: |\[\.\.\. ).*(?=^not up after)", re.M | re.S)  # of whichever machine this runs on
-VARIES = ((r"\d+(\.\d+)? s\b", "N s"), (r"\d+ (d|mo|y)\b", "N mo"), (r"\s+", " "))
+VARIES = ((r"\d+(\.\d+)? s\b", "N s"), (r"\d+ (d|mo|y)\b", "N mo"), (r"SHA256:\S+", "a key"), (r"\s+", " "))
 
 
 @pytest.fixture

@@ -20,7 +20,10 @@ from sparkloom.site.cabling import look
 from sparkloom.site.k3s import access
 from tests.places import REPO
 
-SAID = {"name": "spark-a", "address": "192.0.2.11", "interface": "enP7s7", "port": "enp1s0f0np0"}
+SAID = {
+    "name": "spark-a", "address": "192.0.2.11", "interface": "enP7s7", "port": "enp1s0f0np0",
+    "machine-id": "0123456789abcdef" * 2, "serial": "1993A-0001",
+}  # fmt: skip
 TEMPLATE = "{{ lookup('pipe', 'touch MARK') }}"
 HOSTILE = {
     "template": TEMPLATE,
@@ -38,7 +41,7 @@ HOSTILE = {
 def told(**values: str) -> sparks.Spark:
     said = {**SAID, **values}
     port = f"port {said['port']} 0x15b3 0x1021 1"
-    lines = [f"{key} {said[key]}" for key in ("name", "address", "interface")]
+    lines = [f"{key} {said[key]}" for key in SAID if key != "port"]
     return sparks._parsed("192.0.2.11", "\n".join(["machine aarch64", "gpu NVIDIA GB10", *lines, port]))
 
 
@@ -49,8 +52,8 @@ def test_what_a_spark_says_of_itself_is_its_kind_or_refused(key: str, attack: st
     assert told().trouble == ""
     said = attack.replace("X", SAID[key])
     spark = told(**{key: said})
-    kept = [spark.name, spark.address, spark.interface, *spark.linked]
-    assert spark.trouble or all(word in SAID.values() for word in kept), spark
+    kept = [spark.name, spark.address, spark.interface, *spark.linked, *spark.machine]
+    assert spark.trouble or all(word in SAID.values() for word in kept if word), spark
     if spark.trouble:
         with pytest.raises(InputError):
             new_site.judge([spark])

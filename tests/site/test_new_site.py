@@ -9,11 +9,13 @@ import pytest
 import yaml
 
 from sparkloom.cli import beginning
-from sparkloom.inputs import inventory
+from sparkloom.inputs import inventory, known_hosts
 from sparkloom.site import sparks
 from tests.cli.window import Seen, piped
 
 SPARK = """name {name}
+machine-id 0123456789abcdef0123456789abcdef
+serial To be filled by O.E.M.
 machine aarch64
 gpu NVIDIA GB10
 interface enP7s7
@@ -24,7 +26,9 @@ port enP2p1s0f0np0 0x15b3 0x1021 1
 port enp1s0f1np1 0x15b3 0x1021 0
 """
 SSH = """#!/bin/sh
-for word; do case "$word" in *@*) host=${word#*@};; esac; done
+for word; do case "$word" in *@*) host=${word#*@};; UserKnownHostsFile=*) aside=${word#*=};; esac; done
+key="ssh-ed25519 $(echo "$host" | md5sum | cut -c1-32)AAAAAAAAAAAA"
+[ -z "$aside" ] || { echo "$host $key" >"$aside"; exit 255; }
 [ -f "$0.$host" ] || { echo "ssh: connect to host $host port 22: No route to host" >&2; exit 255; }
 cat "$0.$host"
 """
@@ -79,6 +83,13 @@ def test_it_writes_an_inventory_of_what_the_machines_said(ssh: Path, tmp_path: P
     assert "vars" not in hosts["all"]["children"]["sparks"]
     assert written.name == "my-rack" and written.management_interface == "enP7s7"
     text = (tmp_path / "inventories/my-rack/hosts.yml").read_text()
+    machines = known_hosts.read(tmp_path / "inventories/my-rack")
+    assert list(machines) == ["spark-a", "spark-b"]
+    for machine in machines.values():  # a maker's placeholder is no serial number
+        assert (machine.machine_id, machine.serial) == (
+            "0123456789abcdef" * 2,
+            "",
+        ) and machine.fingerprint in done.errors
     assert "ansible_user: ada" in text and "ansible_host: spark-a.local" in text
 
 

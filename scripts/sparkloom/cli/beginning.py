@@ -14,7 +14,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.base.repository import WORK
 from sparkloom.cli import names, show
 from sparkloom.cli.options import Json
-from sparkloom.inputs import inventory, remembered, serving
+from sparkloom.inputs import inventory, known_hosts, remembered, serving
 from sparkloom.site import endpoint, new_site, sparks
 
 NEXT = """\
@@ -27,6 +27,7 @@ nothing on them was changed; next:
   sparkloom status                   # what is served, and how it is
 rm -r {folder} takes it back
 """
+COMPARE = "each Spark shows its own: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub"
 
 
 def init(
@@ -51,6 +52,8 @@ def init(
     for spark in found:
         rails = f"links on {', '.join(spark.linked)}" if spark.linked else "no ConnectX-7 port with a link"
         show.complain(f"{spark.reached}: {spark.name}, {spark.address} on {spark.interface}, {rails}\n")
+        if spark.machine.key:
+            show.complain(f"  its SSH host key: {spark.machine.fingerprint}\n")
         if spark.interface.startswith("wl"):  # as systemd names what has no cable
             show.complain(f"  {spark.interface} is Wi-Fi: images take hours, each gap is an outage; plug a cable in\n")
     served = names.exact(profile or _answer("--profile", "profile to serve", _suited(len(found))))
@@ -58,6 +61,7 @@ def init(
     cluster = new_site.write(folder, found, login, served, hotplug=saves)
     shown = Path(os.path.relpath(folder))
     show.words(f"wrote {shown}: {len(cluster.nodes)} Spark(s), serving {served}\n")
+    show.words(f"host keys are in {known_hosts.place(shown)}; {COMPARE}\n")
     url = endpoint.reach(cluster, folder).url
     show.say(NEXT.format(name=name, profile=served, url=url, folder=shown))  # to be copied: never broken
 

@@ -29,6 +29,10 @@ ADDRESS = Kind("address", re.compile(r"\d{1,3}(\.\d{1,3}){3}"), "an IPv4 address
 PCI = Kind("PCI address", re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"), "one such as 0000:01:00.0")
 DIGEST = Kind("image digest", reference.DIGEST, "sha256: and 64 hex digits")
 COMMIT = Kind("model commit", names.COMMIT, "40 hex digits")
+KEY_FORM = r"(ssh-(ed25519|rsa)|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]{40,2000}={0,2}"
+HOST_KEY = Kind("SSH host key", re.compile(KEY_FORM), "its type and its base64")
+MACHINE_ID = Kind("machine-id", re.compile(r"[0-9a-f]{32}"), "32 hex digits")
+SERIAL = Kind("board serial", re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"), "letters and digits")
 
 
 def fault(kind: Kind, said: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from sparkloom.base.errors import InputError, Problem
-from sparkloom.inputs import inventory
+from sparkloom.inputs import inventory, known_hosts
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.site.sparks import Spark
 
@@ -52,6 +52,7 @@ def write(folder: Path, found: Sequence[Spark], user: str, profile: str, *, hotp
         fabric = cluster.with_name("fabric.yml")
         stays = "  hotplug: true", f"  hotplug: {str(hotplug).lower()}"
         fabric.write_text(fabric.read_text(encoding="utf-8").replace(*stays), encoding="utf-8")
+        known_hosts.keep(folder, {spark.name: spark.machine for spark in found if spark.machine.key})
         return inventory.load(folder)
     except BaseException:
         shutil.rmtree(folder)

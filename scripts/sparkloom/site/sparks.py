@@ -11,6 +11,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from sparkloom.inputs import answers
+from sparkloom.inputs.known_hosts import Machine
+from sparkloom.site import identity
 from sparkloom.site.checks.ports import CONNECTX7, MELLANOX
 
 # What a GB10 is called until its owner renames it, by maker: NVIDIA spark-1f2e, Dell promaxgb10-41b1, and so on; all
@@ -22,6 +24,9 @@ WAIT = 8  # seconds for a login
 # Read only, for any shell; one `key value` a line.
 ASK = r"""
 echo "name $(hostname -s)"
+echo "machine-id $(cat /etc/machine-id)"
+board=/sys/class/dmi/id/board_serial
+echo "serial $(cat $board 2>/dev/null || sudo -n cat $board 2>/dev/null)"
 echo "machine $(uname -m)"
 echo "gpu $(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n1)"
 set -- $(ip -4 route show default | head -n1); while [ $# -gt 1 ]; do [ "$1" = dev ] && echo "interface $2"; shift; done
@@ -44,6 +49,7 @@ class Spark(NamedTuple):
     interface: str = ""
     address: str = ""
     linked: tuple[str, ...] = ()  # ConnectX-7 ports with a carrier
+    machine: Machine = Machine()
     trouble: str = ""
     hotplug: bool = False  # whether it takes its ConnectX-7 off the bus while no cable is in
 
@@ -94,7 +100,7 @@ def look(addresses: Iterable[str], user: str) -> list[Spark]:
 
 
 def _look(address: str, user: str) -> Spark:
-    options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={WAIT}"]
+    options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={WAIT}", "-o", "StrictHostKeyChecking=accept-new"]
     command = ["ssh", *options, f"{user}@{address}", "sh", "-s"]
     try:
         done = subprocess.run(command, input=ASK, capture_output=True, text=True, errors="replace", timeout=3 * WAIT)
@@ -104,7 +110,9 @@ def _look(address: str, user: str) -> Spark:
         said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         cure = f"`ssh {user}@{address}` must work without a password (ssh-copy-id {user}@{address})"
         return Spark(address, trouble=f"{said}; {cure}")
-    return _parsed(address, done.stdout)
+    found = _parsed(address, done.stdout)
+    shown = identity.presented({address: ["ssh", f"{user}@{address}"]}).get(address, Machine())
+    return found._replace(machine=found.machine._replace(key=shown.key))
 
 
 def _parsed(address: str, text: str) -> Spark:
@@ -125,6 +133,11 @@ def _parsed(address: str, text: str) -> Spark:
         return found._replace(
             trouble=f"{found.name} has no IPv4 address on its default route's port; the cluster needs one"
         )
-    told = ((answers.NAME, found.name), (answers.ADDRESS, found.address), (answers.INTERFACE, found.interface))
-    faults = [answers.fault(kind, said) for kind, said in (*told, *((answers.INTERFACE, port) for port in linked))]
-    return found._replace(trouble="; ".join(filter(None, faults)))
+    own = said.get("machine-id", "")
+    told = (
+        (answers.NAME, found.name), (answers.ADDRESS, found.address), (answers.INTERFACE, found.interface),
+        (answers.MACHINE_ID, own), *((answers.INTERFACE, port) for port in linked),
+    )  # fmt: skip
+    if faults := [fault for kind, word in told if (fault := answers.fault(kind, word))]:
+        return found._replace(trouble="; ".join(faults))
+    return found._replace(machine=identity.told(found.name, own, said.get("serial", "")))

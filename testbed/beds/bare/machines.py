@@ -61,6 +61,7 @@ def up(sparks: int, say: Say) -> None:
     with ThreadPoolExecutor(max_workers=len(wanted)) as pool:
         list(pool.map(_create, missing))
         list(pool.map(_wait, wanted))
+    names.forget_machines(names.REPO / "inventories/bare")
     person.introduce(STATE / "ssh", {machine.container: machine.container for machine in wanted})
     program = k3s.chosen()
     say(f"the folder of release files; K3s is {program.words}")

@@ -12,6 +12,7 @@ from testbed.base import docker, names, store
 from testbed.base.shell import RackError, ok, out, run
 from testbed.base.steps import Say, Step
 from testbed.beds import person
+from testbed.beds.rack import inventory
 from testbed.make import binaries, nodeimage
 
 MARK = names.STATE / "cluster.json"
@@ -93,6 +94,7 @@ def _start_stopped(say: Say) -> None:
     if stopped:
         say(f"starting {', '.join(sorted(stopped))}")
         run(["docker", "start", *stopped])
+        names.forget_machines(inventory.path())
 
 
 def nodes() -> dict[str, dict[str, str]]:
@@ -223,6 +225,7 @@ def _known() -> bool:
 
 
 def _introduce(say: Say) -> None:
+    names.forget_machines(inventory.path())
     person.introduce(SSH, BY_CONTAINER)
     say(f"ssh -F {SSH}/config {names.NODES['spark1']}")
 

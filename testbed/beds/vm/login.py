@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from testbed.base import vm_names
+from testbed.base import names, vm_names
 from testbed.base.shell import RackError, run
 from testbed.base.steps import Say
 from testbed.base.vm_names import Machine
@@ -27,6 +27,7 @@ def provide() -> None:
     kind, key = (image.place() / "host.pub").read_text().split()[:2]
     lines = (f"[127.0.0.1]:{machine.port} {kind} {key}\n" for machine in vm_names.machines(vm_names.MOST))
     (FOLDER / "known_hosts").write_text("".join(lines))
+    names.forget_machines(names.REPO / "inventories/vm")
 
 
 def argv(machine: Machine, *options: str) -> list[str]:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A stand-in for one DGX Spark that answers on SSH and is nothing more: a real sshd on a loopback address of this machine,
 # in namespaces of its own in which every file system of the machine is read-only, so that no playbook can change it.
-#   spark.sh FOLDER NAME ADDRESS PORT    FOLDER: sshd with its libraries below program/, host_key, authorized_keys
+#   spark.sh FOLDER NAME ADDRESS PORT    FOLDER: sshd with its libraries below program/, NAME.key, authorized_keys
 # What it says of itself (uname, nvidia-smi, ip, sudo) comes from bin/ beside this file, its ports from a tree over /sys.
 set -euo pipefail
 folder=$1 name=$2 address=$3 port=$4
@@ -14,7 +14,8 @@ fi
 
 hostname "$name"
 files=$(mktemp -d)
-cp -rL "$folder/program" "$folder/host_key" "$folder/authorized_keys" "$here/bin" "$files"
+cp -rL "$folder/program" "$folder/authorized_keys" "$here/bin" "$files"
+cp "$folder/$name.key" "$files/host_key"
 cp "$here/../../make/kind/node/usr/local/sbin/nvidia-smi" "$files/bin"
 mount -t tmpfs tmpfs /run
 mkdir -p /run/sshd /run/home /run/spark
@@ -25,6 +26,10 @@ echo "$address" >/run/spark/address
 # The ordinary user of a Spark is root's double here: there is no sudo to ask, and nothing that root could change.
 { grep -v '^sshd:' /etc/passwd; echo "sshd:x:74:65534::/run/sshd:/usr/sbin/nologin"; echo "nvidia:x:0:0::/run/home:/bin/bash"; } >/run/passwd
 mount --bind /run/passwd /etc/passwd
+
+# Of its own, as its host key is.
+echo "$name" | md5sum | cut -d' ' -f1 >/run/machine-id
+mount --bind /run/machine-id /etc/machine-id
 
 nic() { # name, vendor, device, carrier
   mkdir -p "/run/net/$1/device"

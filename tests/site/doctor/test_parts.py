@@ -59,8 +59,9 @@ BY_DEFAULT = load(roles.ROLES / "doctor" / "defaults" / "main.yml")["doctor_role
 
 
 def test_every_role_of_the_site_is_asked_or_read_otherwise() -> None:
-    # the store is asked what the served model needs; a lock is held by runs; a measurement is no state
-    otherwise = {"fabric_check", "model_store", "operation"}
+    # the store is asked what the served model needs; a lock is held by runs; a measurement is no state;
+    # and whose box it is they ask first
+    otherwise = {"fabric_check", "model_store", "operation", "identity"}
     assert set(verdict.playbooks()) == set(BY_DEFAULT) | otherwise
     assert {part.role for part in ASKED} == set(BY_DEFAULT)
     applied = {stem for stems in verdict.playbooks().values() for stem in stems}

@@ -125,6 +125,8 @@ def ask(cluster: Cluster, inventory: Path, extra: Iterable[str], say: Callable[[
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
     )  # fmt: skip
     if not kept.exists():
-        words = " ".join([line.strip() for line in done.stdout.splitlines() if line.strip()][-KEPT_LINES:])
+        lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+        failed = next((at for at, line in enumerate(lines) if line.startswith("fatal: ")), len(lines) - KEPT_LINES)
+        words = " ".join(lines[max(0, failed) :][:KEPT_LINES])
         raise InputError.single("playbooks/cabling.yml", f"ansible-playbook ended before: {words}", rule="ansible")
     return dict(json.loads(kept.read_text())["nodes"])

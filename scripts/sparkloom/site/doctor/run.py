@@ -57,9 +57,10 @@ def _play(inventory: Path, extra: list[str], target: Path, say: Callable[[str], 
 
 
 def _follow(lines: IO[str], say: Callable[[str], object]) -> list[str]:
-    begun, tail, failure = time.monotonic(), list[str](), list[str]()
+    begun, tail, failure, failed = time.monotonic(), list[str](), list[str](), False
     for line in lines:
-        if line.startswith(FAILURE) or (failure and line.startswith(" ")):
+        failed = line.startswith(FAILURE) or (failed and line.startswith(" "))
+        if failed:
             failure.append(line.strip())
         if (task := TASK.match(line)) and not task[1].startswith("Validating"):
             say(f"{time.monotonic() - begun:5.1f} s  {task[1]}\n")
