@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -39,33 +39,11 @@ def plan(
     overrides: Overrides = None,
     engine_version: Release = None,
     verbose: Verbose = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="formula and origin of every number, flag and variable")
-    ] = False,
-    sessions: Annotated[
-        int | None,
-        typer.Option(
-            "--sessions",
-            min=1,
-            max=4096,
-            metavar="N",
-            help="number of conversations at once: do they fit, and how long to the first token",
-        ),
-    ] = None,
+    explain: bool = False,
+    sessions: int | None = None,
     context: Context = None,
-    prefix_hit: Annotated[
-        float,
-        typer.Option(
-            "--prefix-hit",
-            min=0,
-            max=0.999,
-            metavar="SHARE",
-            help="share of a prompt that the prefix cache already has",
-        ),
-    ] = 0.0,
-    first: Annotated[
-        bool, typer.Option("--first", help="of several profiles with that in their names the first that is listed")
-    ] = False,
+    prefix_hit: float = 0.0,
+    first: bool = False,
     json: Json = False,
 ) -> None:
     from sparkloom.cli import show_plan
@@ -89,9 +67,7 @@ def _asked(count: int | None, context: int | None, prefix_hit: float) -> Asked |
     return Asked(count or 1, context or DEFAULT_CONTEXT, prefix_hit)
 
 
-def diagnose(
-    logs: Annotated[list[Path], typer.Argument(help="engine or NCCL logs; - is standard input")], json: Json = False
-) -> None:
+def diagnose(logs: list[Path], json: Json = False) -> None:
     from sparkloom.judge import diagnose as diagnosis
 
     result = diagnosis.diagnose_files(logs)
