@@ -8,26 +8,21 @@ from typing import Any
 from sparkloom.base import table as tables
 from sparkloom.base.finding import Finding, errors
 
+# What a row calls the fields of a finding.
+ROW = {"node": "where", "check": "rule", "found": "message", "expected": "expected", "change": "fix",
+       "severity": "severity"}  # fmt: skip
 WORDS = {"error": "FAIL", "warning": "warn", "info": "info"}
 REACH = ("connection", "sudo", "python")  # the checks without which nothing else of a node is read
 
 
 def as_dict(finding: Finding) -> dict[str, Any]:
     """One of the `rows` that a play registers and that preflight.json keeps."""
-    return {
-        "node": finding.where,
-        "check": finding.rule,
-        "found": finding.message,
-        "expected": finding.expected,
-        "change": finding.fix,
-        "severity": finding.severity,
-    }
+    return {said: getattr(finding, name) for said, name in ROW.items()}
 
 
 def read(entry: Mapping[str, Any], *, where: str, area: str, group: str = "") -> Finding:
     """What `as_dict` gave, back from a play that the doctor listened to."""
-    what = (entry["check"], entry["found"], entry["expected"], entry["change"], entry["severity"])
-    return Finding(where, *what, area=area, group=group)
+    return Finding(**{name: entry[said] for said, name in ROW.items()} | {"where": where}, area=area, group=group)
 
 
 def sentence(finding: Finding) -> str:

@@ -22,6 +22,9 @@ AREAS: dict[str, list[str]] = TABLE["areas"]
 OF_A_PROFILE = re.compile(
     r"(?:playbooks/(?:preflight|models|serve|gateway)\.yml|--tags (?:models|serve|gateway))(?! -e)"
 )
+# What `--json` calls the fields of a finding.
+SHOWN = {"node": "where", "area": "area", "what": "rule", "found": "message", "expected": "expected", "fix": "fix",
+         "severity": "severity"}  # fmt: skip
 NO_DETAIL = "deserialization failed"  # Ansible's words when something else than the module answered
 
 
@@ -72,16 +75,8 @@ class Report:
 
 def _as_dict(finding: Finding) -> dict[str, Any]:
     """As `doctor --json` gives it."""
-    return {
-        "node": finding.where,
-        "area": finding.area,
-        "what": finding.rule,
-        "found": finding.message,
-        "expected": finding.expected,
-        "fix": finding.fix,
-        "severity": finding.severity,
-        **({"group": finding.group} if finding.group else {}),
-    }
+    told = {said: getattr(finding, name) for said, name in SHOWN.items()}
+    return {**told, "group": finding.group} if finding.group else told
 
 
 def report(events: Sequence[Event], nodes: Sequence[str], every: Sequence[str] = ()) -> Report:
