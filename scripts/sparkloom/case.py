@@ -17,6 +17,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch import fabric as fabrics
+from sparkloom.launch import groups
 from sparkloom.launch.groups import Placed
 from sparkloom.launch.resolve import Launch, Rank, resolve
 from sparkloom.launch.values import EnvVar, Setting
@@ -212,12 +213,11 @@ def fleet(
     """
     from sparkloom.inputs import serving
     from sparkloom.judge import fleet as fleets
-    from sparkloom.launch import fleet_record
 
     target = cluster(inventory)
     listed = serving.read(inventory, target)
     if runs is None:
-        runs = fleet_record.read(record or fleet_record.path(target.name), must=record is not None)
+        runs = groups.recorded(record or groups.record_file(target.name), must=record is not None)
     return fleets.plan(listed, target, runs)
 
 

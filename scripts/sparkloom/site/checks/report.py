@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -88,3 +89,16 @@ def secret(name: str, *, there: bool, differs: bool, expected: str) -> list[dict
     """What a plugin that keeps a Secret tells: never what is in it."""
     found = "another content" if there else "not there"
     return [{"what": f"Secret {name}", "found": found, "expected": expected}] if differs else []
+
+
+SAID = re.compile(r"ssh: (?:Could not resolve hostname|connect to host) (\S+?)(?: port (\d+))?: ([^;:.]+)")  # OpenSSH
+CURE = "ansible_host and ansible_user in hosts.yml; is it switched on? -i names another inventory"
+
+
+def unreached(node: str, said: str) -> Finding:
+    if not (told := SAID.search(said)):
+        return Finding(node, "connection", said, "a login over ssh", f"{CURE}; ssh-copy-id, if it wants a password")
+    address, port, why = told.groups()
+    reason = "name not found" if "resolve" in told[0] else why.strip()
+    at = address if port in (None, "22") else f"{address} port {port}"
+    return Finding(node, "connection", f"does not answer on SSH at {at} ({reason})", "", CURE)

@@ -12,8 +12,7 @@ from sparkloom.base import document
 from sparkloom.base import table as tables
 from sparkloom.base.finding import Finding, errors
 from sparkloom.base.repository import REPO
-from sparkloom.site.checks.report import REACH, read, table
-from sparkloom.site.checks.unreached import unreached
+from sparkloom.site.checks.report import REACH, read, table, unreached
 from sparkloom.site.doctor import drift, groups
 from sparkloom.site.doctor.events import CLUSTER, Event
 from sparkloom.site.doctor.parts import TABLE
