@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -148,6 +147,5 @@ def test_a_record_that_is_not_there_is_none_unless_it_was_named(tmp_path: Path) 
 
 def test_a_record_of_groups_that_are_nowhere_says_nothing(tmp_path: Path) -> None:
     file = tmp_path / "fleet.json"
-    groups: list[dict[str, Any]] = [{"name": "a", "profile": OSS, "nodes": []}]
-    file.write_text(json.dumps({"groups": groups}))
+    file.write_text(json.dumps({"groups": [{"name": "a", "profile": OSS, "nodes": []}]}))
     assert groups.recorded(file) == {}
