@@ -14,7 +14,7 @@ from typing import Any
 from sparkloom.base.finding import Finding, errors
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.judge.fleet.steps import STAYS
-from sparkloom.render.manifests import names, volumes
+from sparkloom.render.manifests import names, pod
 from sparkloom.site import client
 from sparkloom.site.checks import kubernetes, memories
 from sparkloom.site.groups import leftovers, observed, planning, proof, records, sets
@@ -136,7 +136,7 @@ class Reconciler:
                 self._judge(group, facts)
             self._secrets(member, group)
             run.last[member["name"]] = str(records.read(self.reached, member["served"]).get("profile") or "")
-            kernels = volumes.kernels(group.launch, group.rendered.case.cluster)
+            kernels = pod.kernels(group.launch, group.rendered.case.cluster)
             member |= {"kernels": kernels, "config_hash": group.rendered.digest}
         self._keep()
 
