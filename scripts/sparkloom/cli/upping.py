@@ -19,6 +19,7 @@ import typer
 from sparkloom import case
 from sparkloom.base import amount, repository
 from sparkloom.base.errors import InputError
+from sparkloom.base.visible import cut
 from sparkloom.cli import names, show
 from sparkloom.cli.options import AskBecomePass, Inventory, named_site
 from sparkloom.inputs.inventory import require_own, shipped
@@ -186,8 +187,7 @@ def _why(error: Mapping[str, str]) -> list[str]:
 
 def _cut(said: str) -> str:
     """A line of it, for there are others."""
-    line = " ".join(said.split())
-    return line if len(line) <= WIDE else f"{line[: WIDE - 3]}..."
+    return cut(" ".join(said.split()), WIDE)
 
 
 def _last_words(log: Path) -> list[str]:
