@@ -13,8 +13,8 @@ from testbed.beds.gpu import place
 
 FIELDS = "power.draw,temperature.gpu,clocks.sm,memory.used"
 OURS = (
-    "from sparkloom.onnode import host_metrics; import json;"
-    "print(json.dumps([[n, l, v] for n, l, v in host_metrics.gpu_samples()]))"
+    "from sparkloom.onnode.host_metrics import gpu; import json;"
+    "print(json.dumps([[n, l, v] for n, l, v in gpu.samples()]))"
 )
 LOAD = """
 import torch, time

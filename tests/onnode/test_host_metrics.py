@@ -20,7 +20,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from sparkloom.onnode import host_metrics, memory_guard
+from sparkloom.onnode import memory_guard
+from sparkloom.onnode.host_metrics import certificates, gpu, main
 from sparkloom.render import pack
 from tests import exposition
 from tests.places import REPO
@@ -30,8 +31,8 @@ STAND_IN = REPO / "testbed/make/kind/node/usr/local/sbin/nvidia-smi"
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_metrics, "_reasons", host_metrics.REASONS)
-    monkeypatch.setattr(host_metrics, "_problem", "")
+    monkeypatch.setattr(gpu, "_reasons", gpu.REASONS)
+    monkeypatch.setattr(gpu, "_problem", "")
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None
 
 
 def of_gpu() -> list[exposition.Sample]:
-    return exposition.read(host_metrics.page(host_metrics.gpu_samples()))
+    return exposition.read(main.page(gpu.samples()))
 
 
 def test_a_gb10_tells_what_it_knows_and_nothing_is_made_up(smi: Callable[[str], None]) -> None:
@@ -62,9 +63,9 @@ def test_a_gb10_tells_what_it_knows_and_nothing_is_made_up(smi: Callable[[str], 
     assert exposition.one(samples, "sparkloom_gpu_clock_max_hertz") == 3003e6
     assert exposition.one(samples, "sparkloom_gpu_utilization_ratio") == 0
     assert {s.labels["reason"]: s.value for s in samples if s.name == "sparkloom_gpu_held_back"} == dict.fromkeys(
-        (label for _, label in host_metrics.HELD.values()), 0
+        (label for _, label in gpu.HELD.values()), 0
     )
-    assert not [s for s in samples if "memory" in s.name] and host_metrics.gpu_problem() == ""
+    assert not [s for s in samples if "memory" in s.name] and gpu.problem() == ""
 
 
 OLD = 'case "$1" in *event_reasons*) echo "Field \\"x\\" is not a valid field to query." >&2; exit 2;; esac; '
@@ -95,11 +96,11 @@ def test_what_a_driver_says_badly_is_not_there(
 def test_a_driver_that_hangs_is_named_and_does_not_hang_this(
     smi: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host_metrics, "GPU_SECONDS", 0.3)
+    monkeypatch.setattr(gpu, "SECONDS", 0.3)
     smi("#!/bin/sh\nexec sleep 60\n")
     begun = time.monotonic()
     assert of_gpu() == [] and time.monotonic() - begun < 5
-    assert "timed out" in host_metrics.gpu_problem()
+    assert "timed out" in gpu.problem()
 
 
 # --- certificates ----------------------------------------------------------------------------------------------------
@@ -134,7 +135,7 @@ def utc(*when: int) -> datetime.datetime:
 def test_the_end_is_where_its_maker_put_it(ends: datetime.datetime, names: int) -> None:
     """After 2049 a date has four digits of a year, and a long name has a length of several bytes."""
     certificate, _ = made(ends, names=names)
-    assert list(host_metrics.ends(certificate.decode())) == [ends.timestamp()]
+    assert list(certificates.ends(certificate.decode())) == [ends.timestamp()]
 
 
 def test_of_several_the_first_to_end_counts_and_nonsense_is_left_out(tmp_path: Path) -> None:
@@ -144,11 +145,11 @@ def test_of_several_the_first_to_end_counts_and_nonsense_is_left_out(tmp_path: P
     (tmp_path / "empty.crt").write_text("")
     whole = made(utc(2026, 2, 2))[0].decode().splitlines()
     (tmp_path / "cut.crt").write_text("\n".join([whole[0], *whole[1:3], whole[-1]]) + "\n")
-    ends = host_metrics.Ends({"k3s": [f"{tmp_path}/*.crt", "/nowhere/*.crt"], "none": ["/nowhere/*"]}, "")
+    ends = certificates.Ends({"k3s": [f"{tmp_path}/*.crt", "/nowhere/*.crt"], "none": ["/nowhere/*"]}, "")
     assert ends.read(1000) == {"k3s": early.timestamp()}
     (tmp_path / "chain.crt").write_bytes(made(late)[0])
-    assert ends.read(1000 + host_metrics.CERTIFICATE_SECONDS - 1) == {"k3s": early.timestamp()}
-    assert ends.read(1000 + host_metrics.CERTIFICATE_SECONDS) == {"k3s": late.timestamp()}
+    assert ends.read(1000 + certificates.EVERY_SECONDS - 1) == {"k3s": early.timestamp()}
+    assert ends.read(1000 + certificates.EVERY_SECONDS) == {"k3s": late.timestamp()}
 
 
 @pytest.mark.parametrize("cut", range(0, 300, 7))
@@ -156,7 +157,7 @@ def test_no_piece_of_a_certificate_breaks_the_reader(cut: int) -> None:
     der = ssl.PEM_cert_to_DER_cert(made(utc(2030, 1, 1))[0].decode())
     for piece in (der[:cut], der[cut:], der[:cut] + b"\xff\xff\xff\xff" + der[cut:]):
         try:
-            host_metrics.not_after(piece)
+            certificates.not_after(piece)
         except ValueError:
             continue
 
@@ -188,9 +189,9 @@ def endpoint(tmp_path: Path) -> Iterator[tuple[int, float]]:
 
 def test_the_endpoint_shows_its_own(endpoint: tuple[int, float]) -> None:
     port, ends = endpoint
-    assert host_metrics.Ends({}, f"127.0.0.1:{port}").read(0) == {"endpoint": ends}
-    assert host_metrics.Ends({}, "127.0.0.1:1").read(0) == {}
-    assert host_metrics.Ends({}, "no-such-host.invalid:x").read(0) == {}
+    assert certificates.Ends({}, f"127.0.0.1:{port}").read(0) == {"endpoint": ends}
+    assert certificates.Ends({}, "127.0.0.1:1").read(0) == {}
+    assert certificates.Ends({}, "no-such-host.invalid:x").read(0) == {}
 
 
 # --- the whole -------------------------------------------------------------------------------------------------------
@@ -206,20 +207,20 @@ def test_the_guard_counts_what_it_stopped_and_the_node_tells_it(
     settings = {"guard": str(guard)}
 
     def told() -> list[exposition.Sample]:
-        return exposition.read(host_metrics.page(host_metrics.samples(settings, {}, 1_800_000_000.0)))
+        return exposition.read(main.page(main.samples(settings, {}, 1_800_000_000.0)))
 
-    assert {s.name for s in told()} & {host_metrics.FLOOR.name, host_metrics.STOPS.name} == set(), "no guard: no floor"
+    assert {s.name for s in told()} & {main.FLOOR.name, main.STOPS.name} == set(), "no guard: no floor"
     guard.write_text(json.dumps({"floor_gib": 8.0}))
-    assert exposition.one(told(), host_metrics.FLOOR.name) == 8 * 2**30
-    assert exposition.one(told(), host_metrics.AVAILABLE.name) == 20 * 2**30
-    assert exposition.one(told(), host_metrics.STOPS.name) == 0
+    assert exposition.one(told(), main.FLOOR.name) == 8 * 2**30
+    assert exposition.one(told(), main.AVAILABLE.name) == 20 * 2**30
+    assert exposition.one(told(), main.STOPS.name) == 0
     memory_guard.keep({"when": 1.0, "found": "short", "killed": ["a", "b"], "stops": memory_guard.stops() + 2})
     memory_guard.keep({"when": 2.0, "found": "short", "killed": ["a"], "stops": memory_guard.stops() + 1})
-    assert exposition.one(told(), host_metrics.STOPS.name) == 3
+    assert exposition.one(told(), main.STOPS.name) == 3
     memory_guard.KEPT.write_text("[]")  # of an older guard, or torn
-    assert exposition.one(told(), host_metrics.STOPS.name) == 0
+    assert exposition.one(told(), main.STOPS.name) == 0
     guard.write_text(json.dumps({"floor_gib": 0}))
-    assert host_metrics.FLOOR.name not in {s.name for s in told()}
+    assert main.FLOOR.name not in {s.name for s in told()}
 
 
 def test_the_program_as_a_node_has_it_writes_a_whole_file(tmp_path: Path, smi: Callable[[str], None]) -> None:
@@ -230,12 +231,12 @@ def test_the_program_as_a_node_has_it_writes_a_whole_file(tmp_path: Path, smi: C
     settings.write_text(json.dumps({"folder": str(folder), "guard": "/none", "certificates": {}, "endpoint": ""}))
     with subprocess.Popen([sys.executable, "-I", str(program), str(settings)]) as running:
         limit = time.monotonic() + 30
-        while not (folder / host_metrics.FILE).exists() and time.monotonic() < limit:
+        while not (folder / main.FILE).exists() and time.monotonic() < limit:
             time.sleep(0.05)
         running.terminate()
-    samples = exposition.read((folder / host_metrics.FILE).read_text())
-    assert abs(exposition.one(samples, host_metrics.WRITTEN.name) - time.time()) < 60
+    samples = exposition.read((folder / main.FILE).read_text())
+    assert abs(exposition.one(samples, main.WRITTEN.name) - time.time()) < 60
     assert exposition.one(samples, "sparkloom_gpu_power_watts") == 4.12
-    assert exposition.one(samples, host_metrics.AVAILABLE.name) > 0
-    assert (folder / host_metrics.FILE).stat().st_mode & 0o777 == 0o644
-    assert {sample.name for sample in samples} <= set(host_metrics.NAMES)
+    assert exposition.one(samples, main.AVAILABLE.name) > 0
+    assert (folder / main.FILE).stat().st_mode & 0o777 == 0o644
+    assert {sample.name for sample in samples} <= set(main.NAMES)

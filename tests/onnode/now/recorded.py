@@ -12,7 +12,8 @@ from typing import Any
 
 from sparkloom import case
 from sparkloom.inputs.client_keys import Key, hashed
-from sparkloom.onnode import host_metrics, key_table
+from sparkloom.onnode import key_table
+from sparkloom.onnode.host_metrics import main
 from sparkloom.onnode.key_table import Entry
 from sparkloom.onnode.kube import JSON, Refused, Unreached
 from sparkloom.onnode.now.gather import NAMES_ONLY, Gatherer
@@ -168,13 +169,11 @@ envoy_cluster_upstream_rq_pending_active{{envoy_cluster_name="glm+waker"}} 0
             meta = {"name": name, "labels": dict(HOSTS)}
             spec = {"nodeName": node["metadata"]["name"]}
             self.pods.append({"metadata": meta, "spec": spec, "status": {"phase": "Running", "podIP": "10.42.0.20"}})
-            ends = [(host_metrics.CERTIFICATE.name, {"certificate": "endpoint"}, at + 9e6)]
+            ends = [(main.CERTIFICATE.name, {"certificate": "endpoint"}, at + 9e6)]
             gpu = [] if number == 1 else [("sparkloom_gpu_temperature_celsius", {"gpu": "0"}, 61.0 + number),
                                           ("sparkloom_gpu_power_watts", {"gpu": "0"}, 93.4)]  # fmt: skip
-            told = [*gpu, (host_metrics.AVAILABLE.name, {}, 23.4 * 2**30), *ends]
-            self.exported[name] = host_metrics.page(
-                [*told, (host_metrics.WRITTEN.name, {}, at - (600 if number == 2 else 8))]
-            )
+            told = [*gpu, (main.AVAILABLE.name, {}, 23.4 * 2**30), *ends]
+            self.exported[name] = main.page([*told, (main.WRITTEN.name, {}, at - (600 if number == 2 else 8))])
 
     def ask(self, pod: Any, port: int, path: str) -> bytes:
         name = pod.metadata.name

@@ -17,8 +17,8 @@ from urllib.request import urlopen
 import pytest
 
 from sparkloom import case
-from sparkloom.onnode import host_metrics
 from sparkloom.onnode.host import backup
+from sparkloom.onnode.host_metrics import main as host_metrics
 from sparkloom.onnode.rank import probes
 from sparkloom.render.metrics import alerts, dashboards, prometheus, series
 from tests.onnode.rank.ranks import Ranks, free_port

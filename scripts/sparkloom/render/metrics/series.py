@@ -9,7 +9,7 @@ from typing import Any
 
 from sparkloom.base import document
 from sparkloom.launch import engines
-from sparkloom.onnode import host_metrics
+from sparkloom.onnode.host_metrics import main as host_metrics
 from sparkloom.onnode.rank import exposition
 from sparkloom.onnode.waker import metrics as waker
 
