@@ -17,7 +17,7 @@ from scripts.docs import accuracy
 from sparkloom.judge.capacity.prefill import Prefill
 from sparkloom.judge.capacity.speed import Speed
 from sparkloom.launch.memory import constants
-from sparkloom.launch.memory.figure import Figure
+from sparkloom.launch.memory.constants import Figure
 
 DECODING = ("BANDWIDTH_SHARE", "LAYER_S")
 PROMPTS = ("BF16_FLOPS", "ATTENTION_FLOPS", "UNPACKED")

@@ -7,7 +7,7 @@ import ast
 from sparkloom.base.finding import Finding, errors, ranked
 from sparkloom.site import ansible, doctor
 from sparkloom.site.checks import report
-from sparkloom.site.doctor.events import Event
+from sparkloom.site.doctor.drift import Event
 from tests.places import REPO
 
 CLOCK = Finding("spark2", "clock", "9 s ahead", "at most 5 s apart", "timedatectl set-ntp true", "warning")

@@ -14,7 +14,6 @@ from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.render import keys
 from sparkloom.render.manifests import pod_secrets, supervision
-from sparkloom.site.groups import secrets
 from sparkloom.site.groups.group import RenderedGroup
 from tests.render.manifests import case
 
@@ -65,7 +64,7 @@ def test_the_key_is_in_no_rendered_object_and_no_environment(tmp_path: Path) -> 
 
 def made(cluster: Cluster, name: str) -> Any:
     group = RenderedGroup(product.render(name, force=True), "refuse")
-    return group, list(secrets.of_group(cluster, group, dry=False))  # type: ignore[arg-type]
+    return group, list(group.secrets(cluster, dry=False))  # type: ignore[arg-type]
 
 
 def test_the_engine_s_own_key_is_made_once_and_told_to_nobody() -> None:
@@ -81,8 +80,8 @@ def test_the_engine_s_own_key_is_made_once_and_told_to_nobody() -> None:
 def test_the_group_s_secret_is_made_once_and_told_to_nobody() -> None:
     """A second run changes nothing; one that a hand has cut short is made anew."""
     cluster = Cluster()
-    group, (_, secret) = made(cluster, case.ULTRA)
-    name = group.group_secret["name"]
+    _, (_, secret) = made(cluster, case.ULTRA)
+    name = secret.name
     text = cluster.kept[name][keys.GROUP_FILE]
     assert secret.made and secret.drift[0]["found"] == "not there" and len(text) == 64 and text not in repr(secret)
     cluster.kept[name] = {keys.GROUP_FILE: text[:20]}

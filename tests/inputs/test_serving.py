@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sparkloom.base import document
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import inventory, serving
-from sparkloom.launch import fleet_record
+from sparkloom.launch import groups
 
 CLUSTER = inventory.load()
 QWEN, OSS = "radixark--qwen3.8-27b-nvfp4", "openai--gpt-oss-120b"
@@ -137,17 +136,16 @@ def test_what_is_no_record_is_refused_by_name(content: str, tmp_path: Path) -> N
     file = tmp_path / "fleet.json"
     file.write_text(content)
     with pytest.raises(InputError, match=r"fleet\.json: no record of groups"):
-        fleet_record.read(file)
+        groups.recorded(file)
 
 
 def test_a_record_that_is_not_there_is_none_unless_it_was_named(tmp_path: Path) -> None:
-    assert fleet_record.read(tmp_path / "none.json") == {}
+    assert groups.recorded(tmp_path / "none.json") == {}
     with pytest.raises(InputError, match="no such file"):
-        fleet_record.read(tmp_path / "none.json", must=True)
+        groups.recorded(tmp_path / "none.json", must=True)
 
 
 def test_a_record_of_groups_that_are_nowhere_says_nothing(tmp_path: Path) -> None:
     file = tmp_path / "fleet.json"
-    groups: list[dict[str, Any]] = [{"name": "a", "profile": OSS, "nodes": []}]
-    file.write_text(json.dumps({"groups": groups}))
-    assert fleet_record.read(file) == {}
+    file.write_text(json.dumps({"groups": [{"name": "a", "profile": OSS, "nodes": []}]}))
+    assert groups.recorded(file) == {}

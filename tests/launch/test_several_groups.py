@@ -18,13 +18,13 @@ from sparkloom import case
 from sparkloom.inputs import addressing, inventory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import from_vars
-from sparkloom.launch import downloads, fabric, fleet_record, groups
+from sparkloom.launch import downloads, fabric, groups
 from sparkloom.launch.groups import Running
 from sparkloom.onnode.host import links
 from sparkloom.render import rails_table
 from sparkloom.render.manifests import attachments
 from sparkloom.site import ansible, nodefiles
-from sparkloom.site.checks import networks, rails
+from sparkloom.site.checks import kubernetes, rails
 from sparkloom.site.tasks import fabric as tasks
 from tests.launch.test_fabric import variables
 from tests.places import REPO
@@ -53,7 +53,7 @@ def test_every_function_that_a_group_may_get_has_an_address_and_an_attachment() 
     assert len({e.address for e in plan.endpoints}) == len({e.mac for e in plan.endpoints}) == 4 * 2 * 4
     names = [item["metadata"]["name"] for item in attachments.definitions(cluster)]
     assert names == [f"rail-{rail}-vf{vf}" for rail in "ab" for vf in range(4)]
-    assert set(networks.planned(cluster)) == set(names)
+    assert set(kubernetes.planned_attachments(cluster)) == set(names)
     links = fabric.netplan(plan, "spark2")["network"]["ethernets"]
     assert links["enp1s0f0v3"]["addresses"] == ["192.168.100.60/24"]
     told = nodefiles.every(cluster, plan)["spark2"]
@@ -72,8 +72,9 @@ def test_what_a_group_is_given_is_what_the_hosts_have() -> None:
         for node, ends in group.addresses(cluster).items():
             assert ends == {rail: hosts[node, rail, group.vf] for rail in ends}
         seated = groups.seated(cluster, group.vf)
-        assert {e.attachment for e in fabric.plan(seated).of("spark1", group.vf)} <= set(networks.planned(cluster))
-        assert networks.planned(seated) == networks.planned(cluster)
+        used = {e.attachment for e in fabric.plan(seated).of("spark1", group.vf)}
+        assert used <= set(kubernetes.planned_attachments(cluster))
+        assert kubernetes.planned_attachments(seated) == kubernetes.planned_attachments(cluster)
 
 
 def test_a_group_more_changes_nothing_on_a_host() -> None:
@@ -236,7 +237,7 @@ def test_the_plugin_reads_who_runs_from_the_record(monkeypatch: pytest.MonkeyPat
     file = tmp_path / "fleet.json"
     runs = {"name": "a", "profile": "a", "nodes": ["spark1", "spark2"], "vf": 0}
     file.write_text(json.dumps({"groups": [runs, {**runs, "name": "b", "nodes": ["spark4"], "vf": None}]}))
-    monkeypatch.setattr(fleet_record, "path", lambda site: file)
+    monkeypatch.setattr(groups, "record_file", lambda site: file)
     monkeypatch.setattr(ansible, "cluster", lambda _: listed())
     told = tasks.plan(context(), [{"nodes": ["spark3", "spark4"], "vf": 0}])
     tables = {node: told["nodes"][node]["private"]["pod"] for node in ("spark1", "spark4")}

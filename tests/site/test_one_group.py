@@ -10,7 +10,7 @@ import pytest
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.launch import fabric
-from sparkloom.render.manifests import volumes
+from sparkloom.render.manifests import pod
 from sparkloom.site import one_group
 from tests import inventories
 from tests.fleet_cluster import FleetCluster, installed
@@ -81,4 +81,4 @@ def test_a_record_names_the_folder_of_its_kernels(tmp_path: Path) -> None:
     folder = inventories.serving(tmp_path, f"serve: [{{profile: {OSS}, name: chat}}]\n")
     launch = case.render_group("chat", folder, force=True).case.launch
     site = case.cluster(folder)
-    assert volumes.cache_of("chat", launch.image, site) == volumes.cache_folder(launch, site)
+    assert pod.cache_of("chat", launch.image, site) == pod.cache_folder(launch, site)

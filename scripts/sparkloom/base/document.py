@@ -17,6 +17,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from sparkloom.base.errors import InputError, Problem, did_you_mean
+from sparkloom.base.visible import cut
 
 if TYPE_CHECKING:
     from ruamel.yaml import YAML
@@ -307,8 +308,7 @@ def _translate(model: type[BaseModel], document: Document, base: Loc, error: dic
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return cut(repr(value), 60)
 
 
 def _keys(model: type[BaseModel], loc: Loc) -> list[str]:

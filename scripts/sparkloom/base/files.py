@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from sparkloom.base.errors import InputError
 
 
 def write(path: Path, content: str | bytes, mode: int = 0o644) -> Path:
@@ -20,3 +24,13 @@ def write(path: Path, content: str | bytes, mode: int = 0o644) -> Path:
     except OSError as error:  # a full disk names no file, and the half would stay
         aside.unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+@contextmanager
+def writable(place: Path, cure: str) -> Iterator[None]:
+    """Around what writes where somebody said: a place that takes nothing is unusable input, and `cure` helps."""
+    try:
+        yield
+    except OSError as error:
+        message = f"cannot be written: {error.strerror}; {cure}"
+        raise InputError.single(str(place), message, rule="unwritable") from None

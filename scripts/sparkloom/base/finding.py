@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 Severity = Literal["error", "warning", "info"]
 ORDER: dict[str, int] = {"error": 0, "warning": 1, "info": 2}
+SHOWN = ("rule", "severity", "where", "message", "fix")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +27,7 @@ class Finding:
 
     def as_dict(self) -> dict[str, Any]:
         """As `lint --json` and `plan --json` give it."""
-        return {
-            "rule": self.rule,
-            "severity": self.severity,
-            "where": self.where,
-            "message": self.message,
-            "fix": self.fix,
-            "evidence": list(self.evidence),
-        }
+        return {**{name: getattr(self, name) for name in SHOWN}, "evidence": list(self.evidence)}
 
 
 def errors(findings: Iterable[Finding]) -> list[Finding]:

@@ -20,6 +20,10 @@ def visible(text: str) -> str:
     return _OBEYED.sub(_spelled, text)
 
 
+def cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
 def but_colours(text: str) -> str:
     """The same where colours are the writer's own; they change nothing but how the text looks."""
     return _BUT_COLOURS.sub(lambda found: found[1] or _spelled(found), text)

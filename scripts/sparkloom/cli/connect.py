@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -19,13 +19,9 @@ NO_KEY = "PATH-OF-YOUR-KEY"
 
 
 def connect(
-    client: Annotated[
-        str | None, typer.Argument(help="client program (default: list the known ones)", show_default=False)
-    ] = None,
+    client: str | None = None,
     where: Inventory = None,
-    model: Annotated[
-        str | None, typer.Option("--model", help="model name or alias (default: the first that is up)")
-    ] = None,
+    model: str | None = None,
     json: Json = False,
 ) -> None:
     known = clients.every()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -16,13 +15,8 @@ from sparkloom.launch.groups import Running
 
 def plan(
     inventory: Inventory = None,
-    record: Annotated[
-        Path | None,
-        typer.Option(
-            "--record", help="what runs now: an earlier plan's --json (default: build/SITE/fleet.json, if any)"
-        ),
-    ] = None,
-    running: Annotated[bool, typer.Option("--running", help="ask the cluster what runs now instead")] = False,
+    record: Path | None = None,
+    running: bool = False,
     json: Json = False,
 ) -> None:
     planned = case.fleet(inventory, record, asked(inventory, record) if running else None)

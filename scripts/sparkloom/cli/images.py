@@ -49,10 +49,7 @@ def show_(name: Name, json: Json = False) -> None:
 
 def render(
     name: Name,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="folder to write the whole context into (default: print the Dockerfile)"),
-    ] = None,
+    output: Path | None = None,
     json: Json = False,
 ) -> None:
     loaded = image_recipes.load(name)
@@ -80,11 +77,11 @@ def build(
         ),
     ] = None,
     inventory: Inventory = None,
-    node: Annotated[str, typer.Option("--node", help="the Spark that builds (default: the first)")] = "",
-    limit: Annotated[str | None, typer.Option("--limit", help="only these nodes, as in ansible --limit")] = None,
-    beside: Annotated[bool, typer.Option("--beside", help="build on a node even if its engine serves")] = False,
-    again: Annotated[bool, typer.Option("--again", help="build even if the nodes have this build")] = False,
-    force: Annotated[bool, typer.Option("--force", help="build despite error findings, and name them")] = False,
+    node: str = "",
+    limit: str | None = None,
+    beside: bool = False,
+    again: bool = False,
+    force: bool = False,
     ask_become_pass: AskBecomePass = False,
     json: Json = False,
 ) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from sparkloom import case
-from sparkloom.cli import choosing, linting, show, show_findings, show_start
+from sparkloom.base.assumption import SIGN
+from sparkloom.base.errors import InputError
+from sparkloom.cli import linting, names, show, show_findings, show_start
 from sparkloom.cli.options import AnyProfile, Context, Inventory, Json, Overrides, Profiles, Release, Verbose
-from sparkloom.judge.start import WILL_NOT
+from sparkloom.judge.start import ORDER, WILL_NOT
 
 if TYPE_CHECKING:
     from sparkloom.judge.capacity.verdict import Asked
@@ -39,33 +43,11 @@ def plan(
     overrides: Overrides = None,
     engine_version: Release = None,
     verbose: Verbose = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="formula and origin of every number, flag and variable")
-    ] = False,
-    sessions: Annotated[
-        int | None,
-        typer.Option(
-            "--sessions",
-            min=1,
-            max=4096,
-            metavar="N",
-            help="number of conversations at once: do they fit, and how long to the first token",
-        ),
-    ] = None,
+    explain: bool = False,
+    sessions: int | None = None,
     context: Context = None,
-    prefix_hit: Annotated[
-        float,
-        typer.Option(
-            "--prefix-hit",
-            min=0,
-            max=0.999,
-            metavar="SHARE",
-            help="share of a prompt that the prefix cache already has",
-        ),
-    ] = 0.0,
-    first: Annotated[
-        bool, typer.Option("--first", help="of several profiles with that in their names the first that is listed")
-    ] = False,
+    prefix_hit: float = 0.0,
+    first: bool = False,
     json: Json = False,
 ) -> None:
     from sparkloom.cli import show_plan
@@ -73,7 +55,7 @@ def plan(
     asked = _asked(sessions, context, prefix_hit)
     told = partial(case.plan, inventory=inventory, sessions=asked, overrides=overrides or [], release=engine_version)
     planned = cache(told)  # one that is chosen from a list was planned for the list
-    data = planned(choosing.chosen(profile, first, json, planned))
+    data = planned(chosen(profile, first, json, planned))
     show.out(data, json, lambda shown: show_plan.plan(shown, explain, verbose))
     crowded = data.get("sessions", {}).get("verdict") == "does-not-fit"
     raise typer.Exit(1 if crowded or data["start"]["verdict"] == WILL_NOT else 0)
@@ -89,9 +71,7 @@ def _asked(count: int | None, context: int | None, prefix_hit: float) -> Asked |
     return Asked(count or 1, context or DEFAULT_CONTEXT, prefix_hit)
 
 
-def diagnose(
-    logs: Annotated[list[Path], typer.Argument(help="engine or NCCL logs; - is standard input")], json: Json = False
-) -> None:
+def diagnose(logs: list[Path], json: Json = False) -> None:
     from sparkloom.judge import diagnose as diagnosis
 
     result = diagnosis.diagnose_files(logs)
@@ -143,3 +123,63 @@ def _diagnosis(data: dict[str, Any]) -> None:
 
 def _times(known: dict[str, Any]) -> str:
     return f", {known['count']} times" if known["count"] > 1 else ""
+
+
+Planned = Callable[[str], dict[str, Any]]
+
+
+def chosen(text: str, first: bool, json: bool, planned: Planned) -> str:
+    """The profile that is meant. Where nobody says which, they are listed, and the name stays refused."""
+    try:
+        return names.exact(text)
+    except names.Ambiguous as refused:
+        rows = sorted((_row(name, planned) for name in refused.names), key=_best_first)
+        if json and not first:
+            show.problems(refused.problems)
+            show.unusable(refused.problems, candidates=rows)
+            raise typer.Exit(2) from None
+        if not first:
+            show.out(rows, False, _choices)
+        given = "1" if first else _typed(len(rows))
+        if given == "":  # the list stands above it
+            raise typer.Exit(2) from None
+        meant = int(given) if given and given.isdecimal() else 0
+        if not 1 <= meant <= len(rows):
+            raise
+        show.complain(f"{text}: {rows[meant - 1]['name']}\n")
+        return str(rows[meant - 1]["name"])
+
+
+def _row(name: str, planned: Planned) -> dict[str, Any]:
+    try:
+        data = planned(name)
+    except InputError as error:
+        return {"name": name, "verdict": WILL_NOT, "why": error.problems[0].message, "n1": None, "measured": False}
+    measured = (data["speed"]["measured"] or {}).get("1")
+    n1 = data["speed"]["predicted"]["1"] if measured is None else measured
+    return {"name": name, **data["start"], "n1": n1, "measured": measured is not None}
+
+
+def _best_first(row: dict[str, Any]) -> tuple[int, float]:
+    return ORDER.index(row["verdict"]), -(row["n1"] or 0.0)
+
+
+def _choices(rows: list[dict[str, Any]]) -> None:
+    """Each on one line of 80 columns; a speed that nobody measured carries the sign."""
+    told = (
+        (f"{at:>2} {row['name']}", row["verdict"], f"{_sign(row)}{show.number(row['n1'])}")
+        for at, row in enumerate(rows, 1)
+    )
+    show.table(("   profile", "", "n1>"), told)
+
+
+def _sign(row: dict[str, Any]) -> str:
+    return SIGN if row["n1"] and not row["measured"] else ""
+
+
+def _typed(count: int) -> str | None:
+    """What a person at a terminal types: the number of one, or nothing for none of them."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return None
+    show.complain(f"which one (1 to {count}, Enter for none)? ")
+    return sys.stdin.readline().strip()

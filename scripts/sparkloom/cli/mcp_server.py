@@ -13,9 +13,8 @@ import signal
 import sys
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from pydantic import TypeAdapter
 
 from sparkloom.base.errors import InputError
@@ -42,9 +41,7 @@ Schema = dict[str, Any]
 
 
 def mcp(
-    allow_changes: Annotated[
-        bool, typer.Option("--allow-changes", help="also offer up, stop, start and keys; each shows its plan first")
-    ] = False,
+    allow_changes: bool = False,
 ) -> None:
     try:
         import mcp.server.stdio

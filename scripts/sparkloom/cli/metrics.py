@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from sparkloom import case
 from sparkloom.cli import show
@@ -15,7 +13,7 @@ from sparkloom.render.metrics import dashboards as made
 
 
 def dashboards(
-    out: Annotated[Path, typer.Option("--out", help="folder for the JSON files, created if missing")],
+    out: Path,
     json: Json = False,
 ) -> None:
     written = [str(show.write(out / name, text)) for name, text in made.files().items()]
@@ -24,7 +22,7 @@ def dashboards(
 
 def rules(
     where: Inventory = None,
-    out: Annotated[Path | None, typer.Option("--out", help="file to write (default: to standard output)")] = None,
+    out: Path | None = None,
     json: Json = False,
 ) -> None:
     """The rules name the ports of this site's rails."""

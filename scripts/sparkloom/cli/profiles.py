@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -22,15 +22,10 @@ COLUMNS = ("profile", "Sparks>", "tok/s>", "fits", "at 8>", "age>", "first token
 
 
 def profiles(
-    fits: Annotated[
-        bool,
-        typer.Option("--fits", help="only profiles that fit, fastest first: measured, then predicted"),
-    ] = False,
-    nodes: Annotated[int | None, typer.Option("--nodes", min=1, max=8, help="at most this many Sparks")] = None,
+    fits: bool = False,
+    nodes: int | None = None,
     context: Context = None,
-    concurrency: Annotated[
-        int | None, typer.Option("--concurrency", min=1, max=4096, help="conversations at once (default: 1)")
-    ] = None,
+    concurrency: int | None = None,
     inventory: Inventory = None,
     json: Json = False,
 ) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparkloom.base import files
 from sparkloom.base import table as tables
-from sparkloom.base.errors import InputError, Problem
+from sparkloom.base.errors import Problem
 from sparkloom.base.visible import visible
 from sparkloom.cli import streams
 
@@ -22,13 +22,9 @@ COLOURS = {"error": "bold red", "warning": "yellow", "info": "cyan", "ok": "gree
 
 
 def write(path: Path, text: str | bytes) -> Path:
-    """A file that somebody asked for; a place that takes none is unusable input."""
-    try:
+    """A file that somebody asked for."""
+    with files.writable(path, "name a place that you may write"):
         return files.write(path, text)
-    except OSError as error:
-        raise InputError.single(
-            str(path), f"cannot write here: {error.strerror}; name a place that you may write", rule="unwritable"
-        ) from None
 
 
 def out(data: Any, as_json: bool, human: Callable[[Any], object]) -> None:

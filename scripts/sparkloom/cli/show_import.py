@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparkloom.base.assumption import SIGN
+from sparkloom.base.visible import cut
 from sparkloom.cli import show_findings, show_start
 from sparkloom.cli.show import COLOURS, console, number, paragraph
 from sparkloom.judge.flags import UNDECIDED
@@ -123,13 +124,9 @@ def _remainder(terminal: Console, remainder: list[dict[str, str]]) -> None:
     for why in reasons:
         alike = [left["what"] for left in remainder if left["why"] == why]
         more = f", and {len(alike) - ALIKE} more" if len(alike) > ALIKE else ""
-        shown = ", ".join(_short(what, 96 // min(len(alike), ALIKE)) for what in alike[:ALIKE])
+        shown = ", ".join(cut(what, 96 // min(len(alike), ALIKE)) for what in alike[:ALIKE])
         style = "dim" if why.startswith(PLAIN) else ""
         paragraph(terminal, f"{shown}{more}: {why}", indent=2, style=style)
-
-
-def _short(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: max(width - 3, 24)] + "..."
 
 
 def _next(terminal: Console, data: dict[str, Any], verdict: dict[str, Any], output: Path | None) -> None:

@@ -19,6 +19,7 @@ import typer
 from sparkloom import case
 from sparkloom.base import amount, repository
 from sparkloom.base.errors import InputError
+from sparkloom.base.visible import cut
 from sparkloom.cli import names, show
 from sparkloom.cli.options import AskBecomePass, Inventory, named_site
 from sparkloom.inputs import serving
@@ -54,8 +55,8 @@ def up(
         str | None,
         typer.Option("--profile", help="serve this profile instead of the inventory's", autocompletion=names.begun),
     ] = None,
-    limit: Annotated[str | None, typer.Option("--limit", help="only these nodes, as in ansible --limit")] = None,
-    tags: Annotated[str | None, typer.Option("--tags", help="only these parts, such as fabric,serve")] = None,
+    limit: str | None = None,
+    tags: str | None = None,
     ask_become_pass: AskBecomePass = False,
 ) -> None:
     site = inventory or _only_site()
@@ -204,8 +205,7 @@ def _why(error: Mapping[str, str]) -> list[str]:
 
 def _cut(said: str) -> str:
     """A line of it, for there are others."""
-    line = " ".join(said.split())
-    return line if len(line) <= WIDE else f"{line[: WIDE - 3]}..."
+    return cut(" ".join(said.split()), WIDE)
 
 
 def _last_words(log: Path) -> list[str]:

@@ -31,14 +31,11 @@ def site() -> Path | None:
 
 def keep(folder: Path | None) -> None:
     """Remembers it, or forgets what was remembered."""
-    try:
+    with files.writable(place(), "-i names the site, or XDG_CONFIG_HOME a folder of yours"):
         if folder is None:
             place().unlink(missing_ok=True)
         else:
             files.write(place(), f"{folder.resolve()}\n")
-    except OSError as error:
-        message = f"cannot be written: {error.strerror}; -i names the site, or XDG_CONFIG_HOME a folder of yours"
-        raise InputError.single(str(place()), message, rule="unwritable") from None
 
 
 def place() -> Path:

@@ -103,11 +103,8 @@ def entry(loaded: LoadedProfile) -> dict[str, Any]:
         "fork": profile.engine.fork.name if profile.engine.fork else None,
         **profile.launch.parallel.model_dump(),
         "status": best.status if best else "unvalidated",
-        "n1": numbers.n1 if numbers else None,
-        "n4": numbers.n4 if numbers else None,
-        "n8": numbers.n8 if numbers else None,
-        "source": best.source if best else None,
-        "date": best.date if best else None,
+        **{key: getattr(numbers, key, None) for key in ("n1", "n4", "n8")},
+        **{key: getattr(best, key, None) for key in ("source", "date")},
         "differs": [difference.key for difference in differences(profile)],
     }
 

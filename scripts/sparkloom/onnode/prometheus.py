@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -32,6 +34,26 @@ def samples(page: str, wanted: Container[str]) -> Iterator[Sample]:
         except (ValueError, IndexError):
             continue
         yield Sample(name, labels.removeprefix("{"), value)
+
+
+# a family's name -> ours, and how several series (ranks, models) become one figure: sum, max, mean, counter
+Names = Mapping[str, tuple[str, str]]
+
+
+def figures(page: bytes, names: Names) -> dict[str, float]:
+    """Our names and their values; numbers that are none are left out."""
+    found: dict[str, list[float]] = defaultdict(list)
+    how = dict(names.values())
+    for sample in samples(page.decode(errors="replace"), names):
+        if math.isfinite(sample.value):
+            found[names[sample.name][0]].append(sample.value)
+    return {ours: _joined(how[ours], values) for ours, values in found.items()}
+
+
+def _joined(how: str, values: list[float]) -> float:
+    if how == "max":
+        return max(values)
+    return sum(values) / (len(values) if how == "mean" else 1)
 
 
 Labelled = tuple[Mapping[str, str], float]

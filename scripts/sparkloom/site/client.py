@@ -80,19 +80,12 @@ class Client:
 
     def api(self, path: str, query: Mapping[str, str], accept: str, seconds: float | None = None) -> Any:
         """What the cluster's API says at a path."""
-        asked = {"query_params": list(query.items()), "_request_timeout": seconds}
-        return self._answered("GET", path, {"Accept": accept}, asked)
+        return answered(self.core.api_client, "GET", path, {"Accept": accept}, query, _request_timeout=seconds)
 
     def change(self, method: str, path: str, content: Any, kind: str = JSON) -> Any:
         """The object as it is then."""
-        return self._answered(method, path, {"Accept": JSON, "Content-Type": kind}, {"body": content})
-
-    def _answered(self, method: str, path: str, headers: dict[str, str], asked: Mapping[str, Any]) -> Any:
-        answer = self.core.api_client.call_api(
-            path, method, header_params=headers, auth_settings=["BearerToken"],
-            _preload_content=False, _return_http_data_only=True, **asked,
-        )  # fmt: skip
-        return json.loads(answer.data)
+        headers = {"Accept": JSON, "Content-Type": kind}
+        return answered(self.core.api_client, method, path, headers, body=content)
 
     def engine_sets(self) -> list[Any]:
         """The StatefulSets of all ranks, whether they have their pods or not."""
@@ -356,6 +349,17 @@ class Client:
             return str(printed) if answer.returncode == 0 else ""
         except (ApiException, OSError):
             return ""
+
+
+def answered(
+    api: Any, method: str, path: str, headers: dict[str, str], query: Mapping[str, str] | None = None, **asked: Any
+) -> Any:
+    """What the cluster's API says at a path, as its own JSON has it."""
+    answer = api.call_api(
+        path, method, query_params=list((query or {}).items()), header_params=headers, auth_settings=["BearerToken"],
+        _preload_content=False, _return_http_data_only=True, **asked,
+    )  # fmt: skip
+    return json.loads(answer.data)
 
 
 def or_none(question: Callable[[], Any]) -> Any:

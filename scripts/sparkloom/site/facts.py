@@ -22,8 +22,9 @@ from sparkloom.inputs.serving import Serving, Wanted
 from sparkloom.judge import fleet, profile_status
 from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.result import FleetPlan, Grouped
-from sparkloom.launch import engines, fleet_record
+from sparkloom.launch import engines
 from sparkloom.launch.groups import Running
+from sparkloom.site.groups import observed
 
 NUMBERS = ("n1", "n4", "n8")
 LEVEL = ("concurrency", "ok", "requests", "decode_tok_s", "sum_tok_s", "wall_tok_s", "accept_length")
@@ -83,7 +84,7 @@ def planned(inventory: Inventory, runs: Mapping[str, Running] | None = None) -> 
     except InputError as error:
         listed = serving.has_list(inventory)
         return Planned(cluster, listed, problem=f"which groups there should be is not known: {error.problems[0]}")
-    known = fleet_record.read(fleet_record.path(cluster.name)) if runs is None else runs
+    known = observed.recorded(cluster) if runs is None else runs
     try:
         plan = fleet.plan(listing, cluster, known)
     except InputError as error:

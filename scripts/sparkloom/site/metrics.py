@@ -10,7 +10,7 @@ from typing import Any, Literal
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests import names
-from sparkloom.render.metrics import alerts, dashboards, exporter, labels, prometheus, scrapes
+from sparkloom.render.metrics import alerts, dashboards, exporter, labels, prometheus
 from sparkloom.site.client import or_none, selector
 from sparkloom.site.objects import GONE, Taker
 
@@ -127,7 +127,7 @@ def plan(
     else:
         peers = []
         told = "nobody scrapes: no Prometheus was found" if wish == "auto" else "nobody scrapes, as was asked"
-    objects += scrapes.policies(cluster.namespace, peers)
+    objects += prometheus.policies(cluster.namespace, peers)
     objects += dashboards.config_maps(cluster)
     told += f"; beside the node-exporter {', '.join(found.exporters)}" if another else ""
     told += "".join(f"\n{text}" for text in (found.unclear if wish == "auto" else ()))
@@ -136,13 +136,13 @@ def plan(
 
 def _for(scraper: Scraper, cluster: Cluster) -> list[dict[str, Any]]:
     if scraper.how == "annotations":
-        return scrapes.services(cluster)
+        return prometheus.services(cluster)
     space = scraper.namespace if scraper.own_namespace else cluster.namespace
     rule = names.manifest(
         f"{MONITORING}/v1", "PrometheusRule", labels.meta(alerts.GROUP, space, dict(scraper.rules)),
         spec={"groups": alerts.groups(alerts.of(cluster))},
     )  # fmt: skip
-    return [*scrapes.pod_monitors(cluster, space, scraper.monitors), rule]
+    return [*prometheus.pod_monitors(cluster, space, scraper.monitors), rule]
 
 
 def _peer(scraper: Scraper) -> dict[str, Any]:

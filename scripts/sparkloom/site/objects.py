@@ -6,7 +6,6 @@ And what is taken away.
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
 from sparkloom.base import document
 from sparkloom.base.errors import InputError
 from sparkloom.onnode.now.labels import PART_OF, PROFILE
-from sparkloom.site.client import Client, selector
+from sparkloom.site.client import Client, answered, or_none, selector
 from sparkloom.site.patience import until_gone
 
 Object = Mapping[str, Any]
@@ -93,21 +92,10 @@ class Api:
         self, method: str, path: str, body: Object | None = None, query: Mapping[str, str] | None = None
     ) -> dict[str, Any] | None:
         """The answer, or None where there is no such thing."""
-        from kubernetes.client import ApiException
-
         headers = {"Accept": "application/json"}
         headers |= {"Content-Type": "application/apply-patch+yaml"} if body else {}
-        words = list((query or {}).items())
-        try:
-            answer = self._api.call_api(
-                path, method, query_params=words, header_params=headers, body=dict(body) if body else None,
-                auth_settings=["BearerToken"], _preload_content=False, _return_http_data_only=True,
-            )  # fmt: skip
-        except ApiException as error:
-            if error.status == 404:
-                return None
-            raise
-        told: dict[str, Any] = json.loads(answer.data)
+        content = dict(body) if body else None
+        told: dict[str, Any] | None = or_none(lambda: answered(self._api, method, path, headers, query, body=content))
         return told
 
 

@@ -8,7 +8,7 @@ from sparkloom.case import Inventory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import fabric, groups
 from sparkloom.onnode.now.groups import Observed
-from sparkloom.render.manifests import names, volumes
+from sparkloom.render.manifests import names, pod
 from sparkloom.site import nodefiles, now
 
 
@@ -44,5 +44,5 @@ def _functions(cluster: Cluster, member: Observed, vf: int | None) -> dict[str, 
 def _kernels(cluster: Cluster, member: Observed) -> list[str]:
     if not member.record.get("image"):
         return []
-    cache = volumes.cache_of(member.name, str(member.record["image"]), cluster)
+    cache = pod.cache_of(member.name, str(member.record["image"]), cluster)
     return [cache, f"{cache}.sealed"]

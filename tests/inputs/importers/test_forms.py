@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sparkloom.base.errors import InputError
-from sparkloom.inputs.importers import literals, source
+from sparkloom.inputs.importers import cookbook, source
 from sparkloom.inputs.importers.found import Found
 from sparkloom.launch import engines
 
@@ -187,10 +187,10 @@ def test_what_cannot_be_read_says_what_was_found(text: str, said: str) -> None:
 
 
 def test_a_literal_is_data_and_never_an_expression() -> None:
-    value, _ = literals.read("{a: [1, -2.5, 'x\\'y', `t`, true, null,], /* c */ \"b-c\": {d: 0x10}}", 0)
+    value, _ = cookbook.literal("{a: [1, -2.5, 'x\\'y', `t`, true, null,], /* c */ \"b-c\": {d: 0x10}}", 0)
     assert value == {"a": [1, -2.5, "x'y", "t", True, None], "b-c": {"d": 16}}
-    with pytest.raises(literals.NoLiteral):
-        literals.read("{a: process.exit(1)}", 0)
+    with pytest.raises(cookbook.NoLiteral):
+        cookbook.literal("{a: process.exit(1)}", 0)
 
 
 IMAGE = "ghcr.io/somebody/vllm-node:1"

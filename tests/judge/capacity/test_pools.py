@@ -9,7 +9,7 @@ import pytest
 from sparkloom.inputs.profile import Model, Parallel
 from sparkloom.launch.engines import fit, requirements
 from sparkloom.launch.memory import state, weights
-from sparkloom.launch.memory.figure import GIB
+from sparkloom.launch.memory.constants import GIB
 from tests.judge.capacity.conftest import GLM, SUPER, SUPER_MTP, ULTRA, Maker
 
 

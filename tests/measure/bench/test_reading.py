@@ -120,7 +120,7 @@ def test_most_of_a_stream_is_read_without_parsing(
     monkeypatch: pytest.MonkeyPatch, chunked: bool, ending: bytes
 ) -> None:
     parsed = []
-    monkeypatch.setattr("sparkloom.measure.bench.chunk._decode", lambda text: parsed.append(text) or json.loads(text))
+    monkeypatch.setattr("sparkloom.measure.bench.shape._decode", lambda text: parsed.append(text) or json.loads(text))
     parts = [event({"content": f"word{n} \n"}, created=n // 100)[:-2] + ending for n in range(400)]
     arrivals = [HEAD, *framed(parts)] if chunked else [CLOSING, *parts]
     assert len(outcome(arrivals, 16, learns=True)[0]) == 400

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkloom.measure.bench import chunk
+from sparkloom.measure.bench import shape
 from sparkloom.measure.bench.http1 import Garbled, Response
 from sparkloom.onnode.sse import Events
 
@@ -111,8 +111,8 @@ def test_several_lines_of_data_are_one_event_and_comments_none() -> None:
     assert events.feed(b"data: last") == [] and events.finish() == [b"last"]
 
 
-def read(**event: object) -> chunk.Chunk:
-    return chunk.read(json.dumps(event).encode())
+def read(**event: object) -> shape.Chunk:
+    return shape.read(json.dumps(event).encode())
 
 
 def test_a_role_is_no_token_and_reasoning_is_one() -> None:
@@ -126,8 +126,8 @@ def test_a_role_is_no_token_and_reasoning_is_one() -> None:
 
 @pytest.mark.parametrize("data", [b"{", b"[]", b'{"choices": [1]}', b'{"choices": [{"delta": 3}]}', b"\xff"])
 def test_no_chunk_is_quoted(data: bytes) -> None:
-    with pytest.raises(chunk.NoChunk):
-        chunk.read(data)
+    with pytest.raises(shape.NoChunk):
+        shape.read(data)
 
 
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n", b"\r"])

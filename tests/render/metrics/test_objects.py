@@ -12,7 +12,7 @@ import yaml
 
 from sparkloom import case
 from sparkloom.render.manifests import names
-from sparkloom.render.metrics import dashboards, exporter, labels, prometheus, scrapes, series
+from sparkloom.render.metrics import dashboards, exporter, labels, prometheus, series
 from sparkloom.site import metrics
 from sparkloom.site.objects import GONE
 from tests.prometheus import program
@@ -133,14 +133,14 @@ def test_prometheus_itself_takes_its_configuration(tmp_path: Path) -> None:
 
 def test_a_node_is_called_as_in_the_inventory() -> None:
     nodes = [n.model_copy(update={"kubernetes_node": f"k-{n.name}.lan"}) for n in CLUSTER.nodes]
-    rules = scrapes.node_rules(CLUSTER.model_copy(update={"nodes": nodes}))
+    rules = prometheus.node_rules(CLUSTER.model_copy(update={"nodes": nodes}))
     assert rules[1]["regex"] == r"k\-spark1\.lan" and rules[1]["replacement"] == "spark1"
-    assert len(scrapes.node_rules(CLUSTER)) == 1
+    assert len(prometheus.node_rules(CLUSTER)) == 1
 
 
 def test_an_operator_is_told_the_same_as_our_own() -> None:
     monitors = {
-        item["metadata"]["name"]: item for item in scrapes.pod_monitors(CLUSTER, "monitoring", {"release": "x"})
+        item["metadata"]["name"]: item for item in prometheus.pod_monitors(CLUSTER, "monitoring", {"release": "x"})
     }
     assert set(monitors) == JOBS
     for item in monitors.values():

@@ -21,7 +21,7 @@ from sparkloom.onnode.host import backup
 from sparkloom.onnode.host_metrics import disks
 from sparkloom.onnode.host_metrics import main as host_metrics
 from sparkloom.onnode.rank import probes
-from sparkloom.render.metrics import alerts, dashboards, scrapes, series
+from sparkloom.render.metrics import alerts, dashboards, prometheus, series
 from tests.onnode.rank.ranks import Ranks, free_port
 from tests.onnode.test_host_metrics import STAND_IN
 from tests.prometheus import program
@@ -57,7 +57,7 @@ def until(what: Callable[[], Any], seconds: float = 60) -> None:
 
 def config(targets: dict[str, list[str]]) -> dict[str, Any]:
     """The site's own, with addresses in the place of a cluster."""
-    made = scrapes.config(CLUSTER)
+    made = prometheus.config(CLUSTER)
     made["global"] |= {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
     made["rule_files"] = ["rules.yml"]
     for one in made["scrape_configs"]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from sparkloom.base.visible import cut
 from sparkloom.inputs import precision
 from sparkloom.inputs.checkpoint import attention_facts
 from sparkloom.inputs.checkpoint.attention_facts import given
@@ -234,4 +235,4 @@ def _counted(found: Checkpoint) -> str:
 def _short(value: Any) -> str:
     if isinstance(value, list):
         return f"[{len(value)} entries]" if len(value) > 6 else str(value)
-    return f"{value}" if len(f"{value}") <= 40 else f"{value}"[:37] + "..."
+    return cut(f"{value}", 40)

@@ -6,6 +6,7 @@ from typing import Any
 
 from sparkloom.base import json_text
 from sparkloom.base.errors import InputError
+from sparkloom.base.visible import cut
 
 LARGEST = 10**12
 
@@ -63,7 +64,7 @@ class Config:
         if found is None:
             return None
         if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < LARGEST:
-            raise self.refusal(f"{self.path}{names[0]} is {_short(found)}; expected a whole number from 0")
+            raise self.refusal(f"{self.path}{names[0]} is {cut(repr(found), 60)}; expected a whole number from 0")
         return found
 
     def count(self, *names: str) -> int:
@@ -82,7 +83,7 @@ class Config:
         if found is None:
             return []
         if not isinstance(found, list):
-            raise self.refusal(f"{self.path}{names[0]} is {_short(found)}; expected a list")
+            raise self.refusal(f"{self.path}{names[0]} is {cut(repr(found), 60)}; expected a list")
         return found
 
     def per_layer(self, layers: int, *names: str) -> list[Any]:
@@ -109,8 +110,3 @@ def parse(text: bytes | str, file: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise InputError.single(file, f"expected a mapping at the top, found {type(data).__name__}", rule="bad-json")
     return data
-
-
-def _short(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:57] + "..."

@@ -7,12 +7,14 @@ nodes and the addresses.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
 from sparkloom.base.errors import InputError
-from sparkloom.inputs.importers import containers, literals, vocabulary
+from sparkloom.inputs.importers import containers, vocabulary
 from sparkloom.inputs.importers.expansion import split
 from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Started, short
 
@@ -71,8 +73,8 @@ def _cells(text: str, file: str) -> Iterator[tuple[int, dict[str, Any]]]:
     for match in _CELL.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
         try:
-            cell, _ = literals.read(text, match.start())
-        except literals.NoLiteral as error:
+            cell, _ = literal(text, match.start())
+        except NoLiteral as error:
             line = text.count("\n", 0, error.at) + 1
             raise InputError.single(file, f"a cell that is no literal: {error}", line=line, rule="bad-cell") from None
         if isinstance(cell.get("match"), dict) and isinstance(cell.get("flags"), list):
@@ -82,8 +84,8 @@ def _cells(text: str, file: str) -> Iterator[tuple[int, dict[str, Any]]]:
 def _fields(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
     for match in _FIELD.finditer(text):
         try:
-            value, _ = literals.read(text, match.end() - 1)
-        except literals.NoLiteral:
+            value, _ = literal(text, match.end() - 1)
+        except NoLiteral:
             continue
         if isinstance(value, dict):
             yield match[1], value
@@ -122,3 +124,71 @@ def _placed(text: str, model: str) -> str:
     """`{{PORT}}` as the page fills it; what it leaves to the reader stays open."""
     values = {"MODEL_NAME": model, **ADDED}
     return re.sub(r"\{\{(\w+)\}\}", lambda m: values.get(m[1]) or f"${{{m[1]}}}", text)
+
+
+_TOKEN = re.compile(
+    r"""(?P<blank>(?:\s|//[^\n]*|/\*.*?\*/)+)
+    |(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`)
+    |(?P<number>-?(?:0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?))
+    |(?P<name>[A-Za-z_$][\w$.-]*)
+    |(?P<sign>[][{}:,])""",
+    re.DOTALL | re.VERBOSE,
+)
+_KEY = re.compile(r"(\s|//[^\n]*|/\*.*?\*/)*:", re.DOTALL)
+_WORDS = {"true": "true", "false": "false", "null": "null", "undefined": "null"}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\n": ""}
+DEPTH = 60
+
+
+class NoLiteral(ValueError):
+    """Where the text is no literal; `at` counts characters."""
+
+    def __init__(self, message: str, at: int) -> None:
+        self.at = at
+        super().__init__(message)
+
+
+def literal(text: str, at: int) -> tuple[Any, int]:
+    """The object that begins at `at`, and where it ends."""
+    pieces: list[tuple[str, int]] = []  # of JSON, each with where it stands in the text
+    depth = 0
+    while not pieces or depth > 0:
+        match = _TOKEN.match(text, at)
+        if match is None or depth > DEPTH:
+            raise NoLiteral(f"'{text[at : at + 20]}' is no literal, does not end, or nests too deep", at)
+        if match.lastgroup != "blank":
+            depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(match[0], 0)
+            if match[0] in ("}", "]") and pieces and pieces[-1][0] == ",":  # JSON has no comma before an end
+                pieces.pop()
+            pieces.append((_spelled(text, match), at))
+        at = match.end()
+    return _parsed(pieces), at
+
+
+def _spelled(text: str, match: re.Match[str]) -> str:
+    """One sign, word, number or text as JSON has it."""
+    written = match[0]
+    if match.lastgroup == "text":
+        return json.dumps(re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), written[1:-1], flags=re.DOTALL))
+    if match.lastgroup == "number":
+        if "x" in written:
+            return str(int(written, 16))
+        return written if re.fullmatch(r"-?(0|[1-9]\d*)", written) else repr(float(written))
+    if match.lastgroup == "sign":
+        return written
+    if _KEY.match(text, match.end()):
+        return json.dumps(written)
+    if written not in _WORDS:
+        raise NoLiteral(f"'{text[match.start() : match.start() + 20]}' is no literal", match.start())
+    return _WORDS[written]
+
+
+def _parsed(pieces: list[tuple[str, int]]) -> Any:
+    try:
+        return json.loads(" ".join(piece for piece, _ in pieces))
+    except json.JSONDecodeError as error:
+        ends = accumulate(len(piece) + 1 for piece, _ in pieces)
+        at = next((place for end, (_, place) in zip(ends, pieces, strict=True) if end > error.pos), pieces[-1][1])
+        raise NoLiteral(error.msg.lower(), at) from None
+    except ValueError as error:  # a number of more digits than Python reads
+        raise NoLiteral(str(error), pieces[0][1]) from None

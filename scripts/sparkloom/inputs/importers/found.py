@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparkloom.base import document
+from sparkloom.base.visible import cut
 
 Programs = Mapping[str, Sequence[Sequence[str]]]  # engine -> the ways in which a command line begins that starts it
 LONGEST = 160  # characters of somebody's words that are shown
@@ -90,8 +91,7 @@ _SECRETS = re.compile(r"\bhf_[A-Za-z0-9]{8,}|(?<=--api-key[ =])\S+|(?<=--token[ 
 
 def short(words: str) -> str:
     """Somebody's words in one line, no secret among them."""
-    line = _SECRETS.sub("(secret)", " ".join(words.split()))
-    return line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."
+    return cut(_SECRETS.sub("(secret)", " ".join(words.split())), LONGEST)
 
 
 def kept(text: str, name: str) -> dict[str, Any]:

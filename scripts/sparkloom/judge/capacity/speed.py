@@ -14,8 +14,7 @@ from functools import cached_property
 from sparkloom.judge.capacity import traffic
 from sparkloom.launch import engines
 from sparkloom.launch.memory import constants
-from sparkloom.launch.memory.constants import Requirements, Speculation
-from sparkloom.launch.memory.figure import Figure
+from sparkloom.launch.memory.constants import Figure, Requirements, Speculation
 from sparkloom.launch.view import ModelView
 
 LEVELS = (1, 4, 8)

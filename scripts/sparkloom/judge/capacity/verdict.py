@@ -19,7 +19,7 @@ from sparkloom.judge.capacity.prefill import Prefill
 from sparkloom.judge.capacity.search import Change
 from sparkloom.judge.capacity.speed import LEVELS, Speed
 from sparkloom.launch import engines
-from sparkloom.launch.memory.figure import Figure
+from sparkloom.launch.memory.constants import Figure
 from sparkloom.launch.memory.fit import Fit
 from sparkloom.launch.resolve import Launch
 from sparkloom.launch.view import ModelView

@@ -11,9 +11,29 @@ from dataclasses import dataclass
 
 from sparkloom.inputs.platform import GB10
 from sparkloom.inputs.precision import weight
-from sparkloom.launch.memory.figure import Figure
 
 _POSTS = "forum posts and logs of four DGX Sparks with SGLang 0.5.10 to 0.5.13, 2026"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """`value` is None where a fact is missing; `formula` then says which."""
+
+    value: float | int | None
+    formula: str
+    origin: str = "computed"
+
+    @property
+    def number(self) -> float:
+        """The value to compute with; nought where a fact is missing."""
+        return float(self.value or 0)
+
+    @property
+    def shown(self) -> float | int | None:
+        """The value as JSON gives it: whole numbers whole, others to four digits behind the point."""
+        return round(self.value, 4) if isinstance(self.value, float) else self.value
+
+
 # `scripts/bench/fit_speed.py` finds these two, from rows that are marked for it only.
 _FITTED = "fitted by scripts/bench/fit_speed.py to the runs that scripts/docs/speed_rows.yml marks for it"
 BANDWIDTH_SHARE = Figure(0.78, "share of 273 GB/s that decoding reaches", _FITTED)
@@ -166,3 +186,6 @@ def all_reduce_s(ranks: int, message: float = 0.0, *, sockets: bool = False) -> 
         four = ALL_REDUCE_START_S.number + 6 * ALL_REDUCE_HOP_S.number
         start *= ALL_REDUCE_SOCKET_S.number / four
     return start + hops / ranks * message / (GB10.rail_gb_s * 1e9)
+
+
+GIB = 2**30

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from sparkloom.launch.memory import constants, state, weights
-from sparkloom.launch.memory.constants import Requirements
-from sparkloom.launch.memory.figure import GIB, Figure
+from sparkloom.launch.memory.constants import GIB, Figure, Requirements
 from sparkloom.launch.view import ModelView
 
 

@@ -14,7 +14,7 @@ from sparkloom.inputs.precision import weight
 from sparkloom.inputs.profile import Experts, Model, Parallel, Precision
 from sparkloom.launch.memory import attention, constants
 from sparkloom.launch.memory.attention import TensorGroup
-from sparkloom.launch.memory.figure import GIB
+from sparkloom.launch.memory.constants import GIB
 from sparkloom.launch.view import ModelView
 
 LINEAR = ("experts", "shared", "dense", "attention", "mamba", "linear")  # what `quantization: fp8` takes

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom.base import files
-from sparkloom.base.errors import InputError
 
 COLUMNS = (
     "model", "test_name", "t_s_mean", "t_s_std", "t_s_req_mean", "t_s_req_std", "peak_ts_mean", "peak_ts_std",
@@ -26,11 +25,8 @@ PROFILE = "-n 1,2,5,10 --depth 0,4k,8k,16k,32k,65535,100000 --prompt-tokens 2048
 
 
 def write(file: Path, data: Mapping[str, Any]) -> None:
-    try:
+    with files.writable(file, "--submit names another file"):
         files.write(file, text(data))
-    except OSError as error:
-        message = f"cannot be written: {error.strerror}; --submit names another file"
-        raise InputError.single(str(file), message, rule="unwritable") from None
 
 
 def text(data: Mapping[str, Any]) -> str:

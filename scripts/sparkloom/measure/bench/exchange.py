@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from sparkloom.measure.bench import chunk
+from sparkloom.measure.bench import shape
 from sparkloom.measure.bench.http1 import Garbled, Response
 from sparkloom.measure.bench.request import Request
 from sparkloom.measure.bench.shape import ENDS, Shape, learn
@@ -154,7 +154,7 @@ class Exchange:
                         self._event(event, at)
             elif self._response.status:
                 self._refused(pieces)
-        except (Garbled, chunk.NoChunk, ValueError) as error:
+        except (Garbled, shape.NoChunk, ValueError) as error:
             self.request.fail("garbled", str(error), at)
             return
         if self._response.done:
@@ -175,7 +175,7 @@ class Exchange:
         if data == sse.DONE:
             self._finished = True
             return
-        read = chunk.read(data)
+        read = shape.read(data)
         request = self.request
         if read.error:
             request.fail("engine-error", read.error, at)
@@ -234,7 +234,7 @@ class Exchange:
         for event in self._events.finish():
             try:
                 self._event(event, at)
-            except chunk.NoChunk as error:
+            except shape.NoChunk as error:
                 request.fail("garbled", str(error), at)
         kind = self._response.headers.get("content-type", "")
         if not request.times and not kind.startswith("text/event-stream"):
@@ -255,8 +255,8 @@ class Exchange:
         where = self._response.headers.get("location")
         later = self._response.headers.get("retry-after")
         try:
-            told = chunk.read(self._body).error
-        except chunk.NoChunk:
+            told = shape.read(self._body).error
+        except shape.NoChunk:
             told = None
         words = told or " ".join(self._body.decode(errors="replace").split())
         return words[:240] + (f"; Location: {where}" if where else "") + (f"; Retry-After: {later}" if later else "")

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from sparkloom.launch import engines
 from sparkloom.measure.bench.http1 import Garbled
 from sparkloom.measure.bench.target import Target
-from sparkloom.onnode.now import gauges
+from sparkloom.onnode import prometheus
 
 How = Literal["sum", "max", "mean", "counter"]
 # engine's name -> ours, and how several series (ranks, models) become one figure
@@ -26,7 +26,7 @@ OTHERS = 1.05  # the engine made this much more than was received here: somebody
 
 def read(page: bytes) -> dict[str, float]:
     """Of whichever engine it is."""
-    return gauges.read(page, NAMES)
+    return prometheus.figures(page, NAMES)
 
 
 class Gauges:

@@ -14,7 +14,6 @@ from typing import Any
 
 from sparkloom.base import files
 from sparkloom.base import table as tables
-from sparkloom.base.errors import InputError
 from sparkloom.measure.bench.run import Run, label
 from sparkloom.measure.bench.schedule import Schedule
 
@@ -46,11 +45,8 @@ def path(folder: Path, model: str) -> Path:
 
 def write(file: Path, data: Mapping[str, Any]) -> None:
     """Whole or not at all: a run that is killed leaves its last finished level."""
-    try:
+    with files.writable(file, "-o names another folder"):
         files.write(file, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
-    except OSError as error:
-        message = f"cannot be written: {error.strerror}; -o names another folder"
-        raise InputError.single(str(file), message, rule="unwritable") from None
 
 
 def client(begun: float) -> dict[str, Any]:

@@ -43,14 +43,10 @@ class Settings(NamedTuple):
 
     def shown(self) -> dict[str, Any]:
         """For the result file: everything that decides what was sent."""
-        return {
-            "streams": list(self.streams), "rates": list(self.rates), "requests": self.requests,
-            "max_tokens": self.max_tokens, "thinking": self.thinking, "temperature": self.temperature,
-            "ignore_eos": self.ignore_eos, "seed": self.seed, "warmup_tokens": self.warmup_tokens,
-            "token_counts": self.token_counts, "first_token_timeout_s": self.limits.first_s,
-            "stall_timeout_s": self.limits.stall_s, "depths": list(self.depths), "prefix": self.prefix,
-            "prompt_tokens": self.prompt_tokens, "tools": self.tools,
-        }  # fmt: skip
+        told = {name: list(value) if isinstance(value, tuple) else value for name, value in self._asdict().items()}
+        for name in ("url", "model", "most_in_flight", "limits", "prompts"):
+            del told[name]
+        return told | {"first_token_timeout_s": self.limits.first_s, "stall_timeout_s": self.limits.stall_s}
 
 
 class Prompts(NamedTuple):

@@ -11,8 +11,9 @@ import json
 import re
 from collections.abc import Sequence
 from itertools import islice
+from typing import Any, NamedTuple
 
-from sparkloom.measure.bench import chunk
+from sparkloom.onnode import sse
 from sparkloom.onnode.sse import Channel
 
 # An arrival that ends like this is probably one whole event, in one whole chunk where the body is chunked.
@@ -90,9 +91,52 @@ def learn(arrival: bytes, channel: Channel, *, chunked: bool) -> Shape | None:
     for place in _PLACE.finditer(event):
         before, after = event[: place.start(1)], event[place.end(1) :]
         try:
-            read = chunk.read(before + PROBE.encode() + after)
-        except chunk.NoChunk:
+            said = read(before + PROBE.encode() + after)
+        except NoChunk:
             continue
-        if place[1] != PROBE.encode() and read == chunk.Chunk([(channel, PROBE)]):
+        if place[1] != PROBE.encode() and said == Chunk([(channel, PROBE)]):
             return Shape(framed[1] + before, after + tail, channel, style)
     return None
+
+
+_decode = json.JSONDecoder().decode  # `json.loads` would guess the encoding of every event first
+
+
+class Chunk(NamedTuple):
+    texts: list[tuple[Channel, str]]
+    finish: str | None = None
+    usage: dict[str, Any] | None = None
+    error: str | None = None
+    calls: tuple[str, ...] = ()  # names of the tool calls that begin here
+
+
+class NoChunk(ValueError):
+    """The event is no part of an OpenAI stream; the message quotes it."""
+
+
+def read(data: bytes) -> Chunk:
+    """Raises NoChunk. An event with a role and no text has no texts: it is not the first token."""
+    try:
+        event = _decode(data.decode())
+    except (ValueError, RecursionError):
+        raise NoChunk(f"an event that is no JSON: {data[:80].decode(errors='replace')!r}") from None
+    if not isinstance(event, dict):
+        raise NoChunk(f"an event that is no object: {data[:80].decode(errors='replace')!r}")
+    usage = event.get("usage")
+    failed = sse.error(event)
+    texts: list[tuple[Channel, str]] = []
+    calls: list[str] = []
+    finish = None
+    for choice in event.get("choices") or ():
+        if not isinstance(choice, dict):
+            raise NoChunk(f"a choice that is no object: {data[:80].decode(errors='replace')!r}")
+        finish = choice.get("finish_reason") or finish
+        if delta := choice.get("delta"):
+            if not isinstance(delta, dict):
+                raise NoChunk(f"a delta that is no object: {str(delta)[:80]!r}")
+            texts += sse.texts(delta)
+            names = (function.get("name") for function in sse.functions(delta))
+            calls += [name for name in names if name and isinstance(name, str)]
+        elif isinstance(choice.get("text"), str) and choice["text"]:
+            texts.append(("content", choice["text"]))
+    return Chunk(texts, finish, usage if isinstance(usage, dict) else None, failed, tuple(calls))

@@ -5,8 +5,7 @@ across the requests of one level. Characters and tokens are judged, never words 
 exclamation marks has no words.
 """
 
-from sparkloom.measure.guard.batch import judge_batch
-from sparkloom.measure.guard.batch_file import judge_batch_file
+from sparkloom.measure.guard.batch import judge_batch, judge_batch_file
 from sparkloom.measure.guard.record import judge_file, judge_stream
 from sparkloom.measure.guard.stream import Guard
 from sparkloom.measure.guard.verdict import Verdict

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from sparkloom.base.visible import cut
 from sparkloom.measure.guard.verdict import Symptom
 
 WINDOW = 12_288  # the longest period that can be seen is about a third of this
@@ -144,5 +145,4 @@ def _prose_letters(unit: str) -> bool:
 
 
 def shown(unit: str) -> str:
-    text = unit if len(unit) <= 48 else unit[:45] + "..."
-    return repr(text)
+    return repr(cut(unit, 48))

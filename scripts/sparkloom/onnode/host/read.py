@@ -48,11 +48,8 @@ def completed(*argv: str, timeout: float, stdin: str | None = None) -> subproces
 
 
 def digest(path: Path) -> str:
-    checksum = hashlib.sha256()
     with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            checksum.update(block)
-    return checksum.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def gids(folder: Path) -> list[tuple[int, str]]:

@@ -6,6 +6,7 @@ import json
 import pkgutil
 import re
 
+from sparkloom.base.visible import cut
 from sparkloom.onnode.nccl.lines import Process
 
 _READ = json.loads(pkgutil.get_data(__package__, "why.json") or b"")
@@ -13,6 +14,7 @@ _READ = json.loads(pkgutil.get_data(__package__, "why.json") or b"")
 CAUSES = [(entry["said"], entry["cause"]) for entry in _READ["causes"]]  # of no network at all: `_no_network`
 FATAL = re.compile("|".join(_READ["fatal"]))
 HARMLESS = re.compile(r"Could not find real path|Unable to open device")
+LONGEST = 220  # characters of a line of its log
 RESULTS: dict[str, str] = _READ["results"]
 
 
@@ -28,7 +30,7 @@ def failure(process: Process) -> str | None:
     cause = next((hint for pattern, hint in CAUSES if re.search(pattern, text)), "")
     if re.search(r"network \S+ not found|Failed to initialize any NET", text):
         cause = _no_network(process)
-    return f"{_short(text)}: {cause}" if cause else _short(text)
+    return f"{cut(text, LONGEST)}: {cause}" if cause else cut(text, LONGEST)
 
 
 def _waiting(process: Process) -> str | None:
@@ -54,7 +56,8 @@ def no_device(process: Process) -> str:
         return "the image has no libibverbs"
     refused = [text for text in process.warnings if "Unable to open device" in text]
     if refused:
-        return f"{_short(refused[0])}: the pod may not open /dev/infiniband (privileged, or an RDMA device plugin)"
+        said = cut(refused[0], LONGEST)
+        return f"{said}: the pod may not open /dev/infiniband (privileged, or an RDMA device plugin)"
     wanted = process.asked.get("NCCL_IB_HCA")
     named = f" that NCCL_IB_HCA={wanted} names" if wanted else ""
     return (
@@ -96,7 +99,3 @@ def silence(process: Process) -> str:
     subsystems = process.asked.get("NCCL_DEBUG_SUBSYS")
     why = f"NCCL_DEBUG_SUBSYS={subsystems} hides it" if subsystems else "too short, or another level than INFO"
     return f"the log names no transport ({why}): use NCCL_DEBUG=INFO with the subsystems INIT,NET,ENV"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 220 else text[:217] + "..."

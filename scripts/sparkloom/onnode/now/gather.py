@@ -17,12 +17,12 @@ from queue import Empty, Queue
 from typing import Any, Protocol
 
 from sparkloom.onnode.kube import JSON, Unreached
-from sparkloom.onnode.now import gauges, pods, seen
+from sparkloom.onnode.now import pods, seen
 from sparkloom.onnode.now.groups import Applied, Facts, Look, replicas
 from sparkloom.onnode.now.labels import ENGINES, HOSTNAME, HOSTS, ONLY_SERVED, PART_OF, RANK, ROUTER
 from sparkloom.onnode.now.picture import picture
 from sparkloom.onnode.now.seen import Seen
-from sparkloom.onnode.prometheus import samples
+from sparkloom.onnode.prometheus import Names, figures, samples
 from sparkloom.onnode.rank.plan import STATUS_PATH
 
 NAMES_ONLY = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"  # ConfigMaps hold whole programs
@@ -36,6 +36,15 @@ HOSTS_PORT, HOSTS_PAGE = 9100, "/metrics?collect[]=textfile"  # of the node-expo
 FIRST, SILENT = 10.0, 2.5  # seconds for the first to speak, and after each for the next; the API itself waits 30
 LATE = timedelta(seconds=25)  # of a Lease behind the others': each is renewed every 10 s, and missed after 40
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+# Of a node, as host_metrics writes it.
+OF_HOST: Names = {
+    "sparkloom_host_memory_available_bytes": ("available_bytes", "sum"),
+    "sparkloom_gpu_temperature_celsius": ("celsius", "max"),
+    "sparkloom_gpu_power_watts": ("watts", "sum"),
+    "sparkloom_gpu_clock_hertz": ("hertz", "max"),
+    "sparkloom_host_written_timestamp_seconds": ("written", "max"),
+}
+FRESH = 120.0  # seconds in which a node's figures are those of now: they are written every 15
 LONGEST = 60.0  # seconds between two looks of which a rate is still one of now
 
 
@@ -157,13 +166,13 @@ class Gatherer:
     def _counted(self, pod: Any, facts: Facts) -> tuple[str, dict[str, float] | None]:
         """What its engine counts, under our names; None where it says nothing that is known."""
         page = self._asked(pod, _port(pod, API_PORT), "/metrics")
-        return str(pod.metadata.name), gauges.read(page or b"", facts.get("gauges") or {}) or None
+        return str(pod.metadata.name), figures(page or b"", facts.get("gauges") or {}) or None
 
     def _host(self, exporter: Any) -> tuple[str, dict[str, float]]:
         """A node by its name, and its figures of now; those that are not there, or are not of now, are left out."""
-        found = gauges.read(self._asked(exporter, HOSTS_PORT, HOSTS_PAGE) or b"", gauges.HOST)
+        found = figures(self._asked(exporter, HOSTS_PORT, HOSTS_PAGE) or b"", OF_HOST)
         written = found.pop("written", 0.0)
-        return str(exporter.spec.node_name), found if abs(self.clock() - written) < gauges.FRESH else {}
+        return str(exporter.spec.node_name), found if abs(self.clock() - written) < FRESH else {}
 
     def _held(self) -> dict[str, int]:
         """Requests that the router keeps back until an engine has room, by group; nothing where no router says so."""

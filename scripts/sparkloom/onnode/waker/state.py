@@ -32,18 +32,7 @@ class Group:
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> Group:
-        load = told["load_seconds"]
-        return cls(
-            name=str(told["name"]),
-            label=str(told["label"]),
-            model=str(told["model"]),
-            address=str(told["address"]),
-            sets=tuple(map(str, told["sets"])),
-            idle_seconds=float(told["idle_seconds"]),
-            turn=str(told["turn"]),
-            load_seconds=None if load is None else float(load),
-            limit_seconds=float(told["limit_seconds"]),
-        )
+        return cls(**{**told, "sets": tuple(told["sets"])})
 
 
 class GroupsFile:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Any
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.launch import ports
+from sparkloom.launch import engines, ports
+from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.launch.values import EnvVar
 from sparkloom.onnode.images import reference
 from sparkloom.onnode.now.labels import NETWORKS
 from sparkloom.render import template
-from sparkloom.render.manifests import access, attachments, names, pod_secrets, supervision, volumes
+from sparkloom.render.manifests import access, attachments, files, names, pod_secrets, supervision
 
 GRACE_SECONDS = 60  # a supervisor drains for 40 s and gives the engine 10 s to end
 
@@ -48,8 +51,8 @@ def stateful_set(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]
         requests={"cpu": "500m", "memory": "2Gi", **offered},
         limits=offered,
         security=security(launch, cluster),
-        mounts=[*volumes.mounts(launch), *pod_secrets.mounts(launch, rank)],
-        volumes=[*volumes.volumes(launch, cluster), *pod_secrets.volumes(launch, rank)],
+        mounts=[*mounts(launch), *pod_secrets.mounts(launch, rank)],
+        volumes=[*volumes(launch, cluster), *pod_secrets.volumes(launch, rank)],
     )
     return made
 
@@ -120,3 +123,51 @@ def pinned(launch: Launch, digest: str) -> Launch:
         message = f"'{digest}' is no image digest; expected sha256: and 64 hex digits"
         raise InputError.single(launch.profile.document.file, message, rule="bad-digest")
     return replace(launch, image=f"{launch.image.partition('@')[0]}@{digest}")
+
+
+SHARED_MEMORY = "10Gi"  # of memory that GPU and host share: bounded, or a leak there takes the node
+
+
+def volumes(launch: Launch, cluster: Cluster) -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = [
+        {"name": "models", "hostPath": {"path": cluster.model_store, "type": "DirectoryOrCreate"}},
+        {"name": "cache", "hostPath": {"path": cache_folder(launch, cluster), "type": "DirectoryOrCreate"}},
+        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": SHARED_MEMORY}},
+    ]
+    if kept := kernels(launch, cluster):
+        listed.append({"name": "sealed", "hostPath": {"path": kept["sealed"], "type": "DirectoryOrCreate"}})
+    if files.contents(launch):
+        listed.append({"name": "files", "configMap": {"name": files.name(launch)}})
+    return listed + supervision.volume(launch)
+
+
+def mounts(launch: Launch) -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = [
+        {"name": "models", "mountPath": base.MODELS, "readOnly": True},
+        {"name": "cache", "mountPath": base.CACHE},
+        {"name": "shm", "mountPath": "/dev/shm"},
+    ]
+    if engines.get(launch.engine).compiles:
+        listed.append({"name": "sealed", "mountPath": base.SEALED, "readOnly": True})
+    for path in files.contents(launch):
+        listed.append({"name": "files", "mountPath": path, "subPath": files.key(path), "readOnly": True})
+    return listed + supervision.mount()
+
+
+def cache_folder(launch: Launch, cluster: Cluster) -> str:
+    """One folder per group and image: what one model's code leaves there no other profile executes, and kernels
+    compiled for one build crash another in ways that name no cause. Group names may meet, hence the hash of both.
+    """
+    return cache_of(launch.group, launch.image, cluster)
+
+
+def cache_of(group: str, image: str, cluster: Cluster) -> str:
+    """By the two names alone, as a record of what was applied has them."""
+    both = hashlib.sha256(f"{group}\n{image}".encode()).hexdigest()[:12]
+    return str(PurePosixPath(cluster.model_store).parent / "cache" / f"{names.group(group)}-{both}")
+
+
+def kernels(launch: Launch, cluster: Cluster) -> dict[str, str]:
+    """Where a node has the kernels that this profile's engine compiles, and the copy that no engine writes."""
+    cache = cache_folder(launch, cluster)
+    return {"cache": cache, "sealed": f"{cache}.sealed"} if engines.get(launch.engine).compiles else {}

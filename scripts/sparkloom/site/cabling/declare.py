@@ -125,9 +125,7 @@ def write(found: Found, path: Path, *, dry: bool = False) -> bool:
     after = text(found, before)
     if after == before or dry:
         return after != before
-    try:
+    with files.writable(path, "it must be a file that you may write"):
         files.write(path.with_name(path.name + KEPT), before)
         files.write(path, after)
-    except OSError as error:
-        raise InputError.single(str(path), f"cannot write here: {error.strerror}", rule="unwritable") from None
     return True

@@ -27,7 +27,7 @@ from sparkloom.site.checks import (
     ports,
     software,
 )
-from sparkloom.site.checks.unreached import SAID, unreached
+from sparkloom.site.checks.report import SAID, unreached
 from sparkloom.site.foreign import judge as foreign
 
 Probe = Mapping[str, Any]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 from sparkloom.base import table as tables
 from sparkloom.base.finding import Finding, errors
 
+# What a row calls the fields of a finding.
+ROW = {"node": "where", "check": "rule", "found": "message", "expected": "expected", "change": "fix",
+       "severity": "severity"}  # fmt: skip
 WORDS = {"error": "FAIL", "warning": "warn", "info": "info"}
 COLUMNS, LINES, MOST = 80, 24, 10  # a window, and the faults that it has room for
 REACH = ("connection", "sudo", "python")  # the checks without which nothing else of a node is read
@@ -16,20 +20,12 @@ REACH = ("connection", "sudo", "python")  # the checks without which nothing els
 
 def as_dict(finding: Finding) -> dict[str, Any]:
     """One of the `rows` that a play registers and that preflight.json keeps."""
-    return {
-        "node": finding.where,
-        "check": finding.rule,
-        "found": finding.message,
-        "expected": finding.expected,
-        "change": finding.fix,
-        "severity": finding.severity,
-    }
+    return {said: getattr(finding, name) for said, name in ROW.items()}
 
 
 def read(entry: Mapping[str, Any], *, where: str, area: str, group: str = "") -> Finding:
     """What `as_dict` gave, back from a play that the doctor listened to."""
-    what = (entry["check"], entry["found"], entry["expected"], entry["change"], entry["severity"])
-    return Finding(where, *what, area=area, group=group)
+    return Finding(**{name: entry[said] for said, name in ROW.items()} | {"where": where}, area=area, group=group)
 
 
 def sentence(finding: Finding) -> str:
@@ -125,3 +121,16 @@ def secret(name: str, *, there: bool, differs: bool, expected: str) -> list[dict
     """What a plugin that keeps a Secret tells: never what is in it."""
     found = "another content" if there else "not there"
     return [{"what": f"Secret {name}", "found": found, "expected": expected}] if differs else []
+
+
+SAID = re.compile(r"ssh: (?:Could not resolve hostname|connect to host) (\S+?)(?: port (\d+))?: ([^;:.]+)")  # OpenSSH
+CURE = "ansible_host and ansible_user in hosts.yml; is it switched on? -i names another inventory"
+
+
+def unreached(node: str, said: str) -> Finding:
+    if not (told := SAID.search(said)):
+        return Finding(node, "connection", said, "a login over ssh", f"{CURE}; ssh-copy-id, if it wants a password")
+    address, port, why = told.groups()
+    reason = "name not found" if "resolve" in told[0] else why.strip()
+    at = address if port in (None, "22") else f"{address} port {port}"
+    return Finding(node, "connection", f"does not answer on SSH at {at} ({reason})", "", CURE)

@@ -12,16 +12,18 @@ from sparkloom.base import document
 from sparkloom.base import table as tables
 from sparkloom.base.finding import Finding, errors
 from sparkloom.base.repository import REPO
-from sparkloom.site.checks.report import REACH, read, table
-from sparkloom.site.checks.unreached import unreached
+from sparkloom.site.checks.report import REACH, read, table, unreached
 from sparkloom.site.doctor import drift, groups
-from sparkloom.site.doctor.events import CLUSTER, Event
+from sparkloom.site.doctor.drift import CLUSTER, Event
 from sparkloom.site.doctor.parts import TABLE
 
 AREAS: dict[str, list[str]] = TABLE["areas"]
 OF_A_PROFILE = re.compile(
     r"(?:playbooks/(?:preflight|models|serve|gateway)\.yml|--tags (?:models|serve|gateway))(?! -e)"
 )
+# What `--json` calls the fields of a finding.
+SHOWN = {"node": "where", "area": "area", "what": "rule", "found": "message", "expected": "expected", "fix": "fix",
+         "severity": "severity"}  # fmt: skip
 NO_DETAIL = "deserialization failed"  # Ansible's words when something else than the module answered
 
 
@@ -72,16 +74,8 @@ class Report:
 
 def _as_dict(finding: Finding) -> dict[str, Any]:
     """As `doctor --json` gives it."""
-    return {
-        "node": finding.where,
-        "area": finding.area,
-        "what": finding.rule,
-        "found": finding.message,
-        "expected": finding.expected,
-        "fix": finding.fix,
-        "severity": finding.severity,
-        **({"group": finding.group} if finding.group else {}),
-    }
+    told = {said: getattr(finding, name) for said, name in SHOWN.items()}
+    return {**told, "group": finding.group} if finding.group else told
 
 
 def report(events: Sequence[Event], nodes: Sequence[str], every: Sequence[str] = ()) -> Report:

@@ -15,11 +15,11 @@ from sparkloom.base.finding import Finding, errors
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.judge.fleet.steps import STAYS
 from sparkloom.onnode import stopping
-from sparkloom.render.manifests import names, volumes
+from sparkloom.render.manifests import names, pod
 from sparkloom.site import client
 from sparkloom.site.checks import kubernetes, memories
-from sparkloom.site.groups import leftovers, observed, planning, proof, records, secrets, sets
-from sparkloom.site.groups.group import RenderedGroup
+from sparkloom.site.groups import leftovers, observed, planning, proof, records, sets
+from sparkloom.site.groups.group import Kept, RenderedGroup
 from sparkloom.site.objects import Api
 
 Data = dict[str, Any]
@@ -137,7 +137,7 @@ class Reconciler:
                 self._judge(group, facts)
             self._secrets(member, group)
             run.last[member["name"]] = str(records.read(self.reached, member["served"]).get("profile") or "")
-            kernels = volumes.kernels(group.launch, group.rendered.case.cluster)
+            kernels = pod.kernels(group.launch, group.rendered.case.cluster)
             member |= {"kernels": kernels, "config_hash": group.rendered.digest}
         self._keep()
 
@@ -222,12 +222,12 @@ class Reconciler:
         return [one["label"] for one in self.run.groups] if self.run.listed else []
 
     def _secrets(self, member: Mapping[str, Any], group: RenderedGroup) -> None:
-        engine, *others = secrets.of_group(self.reached, group, dry=self.dry)
+        engine, *others = group.secrets(self.reached, dry=self.dry)
         if engine.made and member["name"] not in self.run.renewed:
             self.run.renewed.append(member["name"])
         self._made(engine, *others)
 
-    def _made(self, *kept: secrets.Kept) -> None:
+    def _made(self, *kept: Kept) -> None:
         self.changed += [{"name": f"Secret {one.name}"} for one in kept if one.made]
 
     def _hold(self) -> None:

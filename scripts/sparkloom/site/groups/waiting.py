@@ -11,7 +11,6 @@ from sparkloom.onnode.now import pods
 from sparkloom.onnode.now.labels import CONFIG_HASH
 from sparkloom.onnode.now.pods import HOPELESS, STUCK, State, state
 from sparkloom.site.client import Client
-from sparkloom.site.groups import renew
 
 # ... but in these words the kubelet says that its node was slower than its patience: it goes on where it was.
 SLOW = re.compile(r"context deadline exceeded|is reserved for", re.I)
@@ -63,7 +62,7 @@ def wait(
 ) -> Outcome:
     """Polls until every rank is ready, one has failed for good, or the time is over."""
     begun, shown, stuck_since = clock(), dict[str, str](), dict[str, float]()
-    voices, readings, states = Voices(source), renew.Readings(source, group.read, say), list[State]()
+    voices, readings, states = Voices(source), Readings(source, group.read, say), list[State]()
     while True:
         now = clock() - begun
         mine = [
@@ -78,9 +77,7 @@ def wait(
                 return Outcome(False, now, differing, states)
             return Outcome(True, now, f"{group.ranks} ranks ready after {now:.0f} s", states)
         if rank := readings.stubborn():
-            return Outcome(
-                False, now, f"rank {rank} reads another plan than was applied, each time; {renew.CURE}", states
-            )
+            return Outcome(False, now, f"rank {rank} reads another plan than was applied, each time; {CURE}", states)
         if lost := _lost(states, group, now, stuck_since):
             return Outcome(False, now, _why(source, lost), states)
         if not states and now > NO_PODS_AFTER and (refused := source.refusals(now)):
@@ -169,3 +166,56 @@ def _why(source: Client, one: State) -> str:
     words = f"rank {one.rank} on {one.node}: {one.reason or one.phase}, {one.restarts} restarts"
     log = one.last_words.splitlines() or source.tail(one.pod, KEPT_LINES, previous=True)
     return "\n".join([words, *(f"  {line}" for line in log[-KEPT_LINES:])])
+
+
+TIMES = 2  # a rank is made anew; one that still reads something else is an error of ours, not of a moment
+ASKED = 5  # times in vain; then what cannot be asked is left alone
+EVERY = 3.0
+CURE = "does somebody else apply this profile's ConfigMaps?"
+NO_PLAN = "is no plan of a group"  # what onnode/rank/main.py says of a file that it cannot read
+
+
+class Readings:
+    """`wanted` is the hash that each rank should tell; empty for what was applied without one."""
+
+    def __init__(self, source: Client, wanted: str, say: Callable[[str], None]) -> None:
+        self.source, self.wanted, self.say = source, wanted, say
+        self.right: set[str] = set()  # pods, by their uid
+        self._renewed: dict[str, int] = {}  # by rank
+        self._asked: dict[str, tuple[int, float]] = {}
+        self._going: set[str] = set()
+
+    def current(self, states: list[State], now: float) -> list[State]:
+        """The states without those of pods that go; a pod counts as ready only once it told what it read."""
+        return [self._judged(one, now) for one in states if one.uid not in self._going] if self.wanted else states
+
+    def stubborn(self) -> str:
+        """The rank that read something else each time, or nothing."""
+        return next((rank for rank, times in self._renewed.items() if times > TIMES), "")
+
+    def _judged(self, one: State, now: float) -> State:
+        if one.uid in self.right:
+            return one
+        if NO_PLAN in one.last_words and not one.ready:
+            self._renew(one, "no plan at all")
+        elif one.phase == "Running" and not one.reason:
+            self._ask(one, now)
+        return one if one.uid in self.right else replace(one, ready=False)
+
+    def _ask(self, one: State, now: float) -> None:
+        times, at = self._asked.get(one.uid, (0, -EVERY))
+        if now - at < EVERY:
+            return
+        self._asked[one.uid] = (times + 1, now)
+        read = str((self.source.report(one.pod) or {}).get("read") or "")
+        if read == self.wanted or (not read and times + 1 >= ASKED):
+            self.right.add(one.uid)
+        elif read:
+            self._renew(one, f"plan {read}")
+
+    def _renew(self, one: State, found: str) -> None:
+        self._renewed[one.rank] = self._renewed.get(one.rank, 0) + 1
+        self._going.add(one.uid)
+        if self._renewed[one.rank] <= TIMES:
+            self.say(f"rank {one.rank} on {one.node}: read {found}, applied is {self.wanted}; its pod is made anew")
+            self.source.delete_pod(one.pod)

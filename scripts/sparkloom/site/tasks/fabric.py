@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 from sparkloom.base import files
 from sparkloom.base.finding import errors
 from sparkloom.base.repository import kept
-from sparkloom.launch import fabric, fleet_record
+from sparkloom.launch import fabric
 from sparkloom.launch.groups import Running
 from sparkloom.site import ansible, nodefiles
 from sparkloom.site.ansible import Context, Data
@@ -19,6 +19,7 @@ from sparkloom.site.checks import bandwidth, bandwidth_verdict
 from sparkloom.site.checks import rails as judged_rails
 from sparkloom.site.foreign import judge
 from sparkloom.site.foreign.node import Node
+from sparkloom.site.groups import observed
 
 
 class Shape(TypedDict):
@@ -38,7 +39,7 @@ def plan(
     """`nodes` has the files and pings of each, `rails` the names of the rails."""
     cluster = context.cluster
     planned = fabric.plan(cluster)
-    runs = fleet_record.read(fleet_record.path(cluster.name)).values() if cluster.several else ()
+    runs = observed.recorded(cluster).values() if cluster.several else ()
     starting = [Running("", "", tuple(one["nodes"]), one.get("vf")) for one in groups]
     return {"nodes": nodefiles.every(cluster, planned, [*runs, *starting]), "rails": list(planned.rails)}
 

@@ -8,8 +8,7 @@ an equal part, unless `kv_unified` is on. None of this was weighed on GB10 by us
 from __future__ import annotations
 
 from sparkloom.launch.memory import constants
-from sparkloom.launch.memory.constants import Requirements, element
-from sparkloom.launch.memory.figure import Figure
+from sparkloom.launch.memory.constants import Figure, Requirements, element
 from sparkloom.launch.memory.fit import Fit, Ledger, available, requests, weigh
 from sparkloom.launch.view import ModelView
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 from sparkloom.inputs.profile import FlagValue
 from sparkloom.launch.memory import constants, state, weights
-from sparkloom.launch.memory.constants import Requirements, Speculation, element, state_element
-from sparkloom.launch.memory.figure import GIB
+from sparkloom.launch.memory.constants import GIB, Requirements, Speculation, element, state_element
 from sparkloom.launch.memory.fit import Fit, Ledger, available, cell, drafting, full_requests, graphs, slot, weigh
 from sparkloom.launch.view import ModelView
 

@@ -11,8 +11,7 @@ from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.profile import FlagValue
 from sparkloom.launch.engines.vllm.dialect import DIALECT
 from sparkloom.launch.memory import constants
-from sparkloom.launch.memory.constants import Requirements, drafts, element, state_element
-from sparkloom.launch.memory.figure import GIB
+from sparkloom.launch.memory.constants import GIB, Requirements, drafts, element, state_element
 from sparkloom.launch.memory.fit import Fit, Ledger, available, drafting, free_gib, graphs, requests, taken, weigh
 from sparkloom.launch.view import ModelView
 
