@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +10,6 @@ from collections.abc import Iterator
 import pytest
 
 from sparkloom.cli.commands import COMMANDS, MOVED, Command
-from sparkloom.cli.lazy import OPTIONS
 from tests.places import REPO
 
 # typer itself loads pydantic, once it has words to read
@@ -64,12 +62,6 @@ def test_what_reads_files_or_a_server_loads_no_profile(words: tuple[str, ...]) -
 def test_every_command_is_where_the_table_says(name: str, command: Command) -> None:
     function = command.load()
     assert inspect.isfunction(function) and command.help.endswith((".", "?"))
-
-
-def test_the_options_table_names_parameters_that_there_are() -> None:
-    functions = {command.where: command.load() for _, command in every()}
-    for where, options in json.loads(OPTIONS.read_text()).items():
-        assert set(options) <= set(inspect.signature(functions[where]).parameters), where
 
 
 def test_a_misspelt_command_gets_a_hint() -> None:

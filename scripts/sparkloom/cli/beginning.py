@@ -32,9 +32,11 @@ COMPARE = "each Spark shows its own: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_ke
 
 
 def init(
-    name: str,
-    address: list[str] | None = None,
-    user: str | None = None,
+    name: Annotated[str, typer.Argument(help="the site's name; `home` is written to inventories/home")],
+    address: Annotated[
+        list[str] | None, typer.Option("--address", "-a", help="one per Spark, as ssh takes it; rank 0 first")
+    ] = None,
+    user: Annotated[str | None, typer.Option("--user", help="the login user")] = None,
     profile: Annotated[
         str | None, typer.Option("--profile", help="profile to serve", autocompletion=names.begun)
     ] = None,
@@ -74,8 +76,10 @@ def _saves(found: Sequence[sparks.Spark]) -> bool:
 
 
 def use(
-    site: str | None = None,
-    none: bool = False,
+    site: Annotated[
+        str | None, typer.Argument(help="its folder, or a name in inventories/ (default: show it)", show_default=False)
+    ] = None,
+    none: Annotated[bool, typer.Option("--none", help="forget it")] = False,
     json: Json = False,
 ) -> None:
     if site and none:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -14,9 +14,12 @@ from sparkloom.cli.options import AskBecomePass, Inventory, Json, named_site
 
 
 def fabric(
-    what: Literal["plan", "discover"] = "plan",
+    what: Annotated[
+        Literal["plan", "discover"],
+        typer.Argument(help="plan: show what fabric.yml means; discover: detect the cables and write fabric.yml"),
+    ] = "plan",
     inventory: Inventory = None,
-    dry_run: bool = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="discover: detect and judge, write no file")] = False,
     ask_become_pass: AskBecomePass = False,
     json: Json = False,
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -19,9 +19,13 @@ NO_KEY = "PATH-OF-YOUR-KEY"
 
 
 def connect(
-    client: str | None = None,
+    client: Annotated[
+        str | None, typer.Argument(help="client program (default: list the known ones)", show_default=False)
+    ] = None,
     where: Inventory = None,
-    model: str | None = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="model name or alias (default: the first that is up)")
+    ] = None,
     json: Json = False,
 ) -> None:
     known = clients.every()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -21,12 +21,24 @@ MOST_NODES = 8
 
 
 def new(
-    model: str,
-    nodes: int | None = None,
-    engine: str | None = None,
-    release: str | None = None,
-    revision: str | None = None,
-    output: Path | None = None,
+    model: Annotated[
+        str, typer.Argument(help="a hub id as org/name, or a folder with config.json", show_default=False)
+    ],
+    nodes: Annotated[
+        int | None, typer.Option("--nodes", help="Sparks to use (default: the fewest on which it fits)")
+    ] = None,
+    engine: Annotated[
+        str | None, typer.Option("--engine", help="engine name as in a profile (default: the nearest's)")
+    ] = None,
+    release: Annotated[
+        str | None, typer.Option("--release", help="engine release (default: the nearest profile's)")
+    ] = None,
+    revision: Annotated[
+        str | None, typer.Option("--revision", help="branch or commit on the hub (default: main)")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="write it here (default: standard output)")
+    ] = None,
     inventory: Inventory = None,
     json: Json = False,
 ) -> None:
@@ -52,7 +64,9 @@ def new(
 
 def check(
     profile: Profile,
-    against: str | None = None,
+    against: Annotated[
+        str | None, typer.Option("--against", help="a folder, or another hub id (default: model.id at model.revision)")
+    ] = None,
     json: Json = False,
 ) -> None:
     loaded = profiles.load(profile)

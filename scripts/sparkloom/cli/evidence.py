@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from sparkloom import case
 from sparkloom.cli import show
@@ -19,7 +21,7 @@ def find(
     inventory: Inventory = None,
     overrides: Overrides = None,
     engine_version: Release = None,
-    limit: int = 5,
+    limit: Annotated[int, typer.Option(min=1, max=100)] = 5,
     json: Json = False,
 ) -> None:
     launch = case.judge(profile, inventory, overrides=overrides or [], release=engine_version).launch
@@ -27,16 +29,18 @@ def find(
 
 
 def best(
-    model: str,
-    limit: int = 5,
+    model: Annotated[str, typer.Argument(help="model id, or a part of it")],
+    limit: Annotated[int, typer.Option(min=1, max=100)] = 5,
     json: Json = False,
 ) -> None:
     show.out([comparable.as_dict(row) for row in comparable.best(model, limit)], json, _rows)
 
 
 def compare(
-    one: str,
-    other: str,
+    one: Annotated[
+        str, typer.Argument(help="PROFILE (its best figure), PROFILE#2 (its second) or a measured row's id")
+    ],
+    other: Annotated[str, typer.Argument(help="the other one, in the same form")],
     json: Json = False,
 ) -> None:
     found = comparable.compare(comparable.named(one), comparable.named(other))
@@ -44,7 +48,7 @@ def compare(
 
 
 def score(
-    rows: Path,
+    rows: Annotated[Path, typer.Argument(help="rows as JSON lines, in the shape of the shipped ones")],
     json: Json = False,
 ) -> None:
     show.out(measured_rows.score(rows), json, _score)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -15,8 +16,13 @@ from sparkloom.launch.groups import Running
 
 def plan(
     inventory: Inventory = None,
-    record: Path | None = None,
-    running: bool = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record", help="what runs now: an earlier plan's --json (default: build/SITE/fleet.json, if any)"
+        ),
+    ] = None,
+    running: Annotated[bool, typer.Option("--running", help="ask the cluster what runs now instead")] = False,
     json: Json = False,
 ) -> None:
     planned = case.fleet(inventory, record, asked(inventory, record) if running else None)

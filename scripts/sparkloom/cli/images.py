@@ -49,7 +49,10 @@ def show_(name: Name, json: Json = False) -> None:
 
 def render(
     name: Name,
-    output: Path | None = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="folder to write the whole context into (default: print the Dockerfile)"),
+    ] = None,
     json: Json = False,
 ) -> None:
     loaded = image_recipes.load(name)
@@ -77,11 +80,11 @@ def build(
         ),
     ] = None,
     inventory: Inventory = None,
-    node: str = "",
-    limit: str | None = None,
-    beside: bool = False,
-    again: bool = False,
-    force: bool = False,
+    node: Annotated[str, typer.Option("--node", help="the Spark that builds (default: the first)")] = "",
+    limit: Annotated[str | None, typer.Option("--limit", help="only these nodes, as in ansible --limit")] = None,
+    beside: Annotated[bool, typer.Option("--beside", help="build on a node even if its engine serves")] = False,
+    again: Annotated[bool, typer.Option("--again", help="build even if the nodes have this build")] = False,
+    force: Annotated[bool, typer.Option("--force", help="build despite error findings, and name them")] = False,
     ask_become_pass: AskBecomePass = False,
     json: Json = False,
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -18,12 +18,27 @@ MOST = 4 << 20  # bytes of a recipe that people pass around
 
 
 def import_(
-    file: str,
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="a sparkrun recipe (version 1 or 2), a compose file, a cell of SGLang's cookbook, a script or a "
+            "command line; - is standard input",
+            show_default=False,
+        ),
+    ],
     inventory: Inventory = None,
-    config: Path | None = None,
-    pick: str = "",
-    engine_version: str | None = None,
-    output: Path | None = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "--facts", help="the model's config.json or its folder, if no profile has its facts"),
+    ] = None,
+    pick: Annotated[str, typer.Option("--pick", help="the cell with these words, if a file has several")] = "",
+    engine_version: Annotated[
+        str | None, typer.Option("--engine-version", help="the engine's release, where the file does not say it")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="file to write the profile into; - prints it", show_default=False),
+    ] = None,
     verbose: Verbose = False,
     json: Json = False,
 ) -> None:
@@ -42,12 +57,16 @@ def import_(
 
 def export(
     profile: Profile,
-    form: Literal["sparkrun", "compose", "commands"],
+    form: Annotated[
+        Literal["sparkrun", "compose", "commands"], typer.Option("--as", help="what to write", show_default=False)
+    ],
     inventory: Inventory = None,
     overrides: Overrides = None,
     engine_version: Release = None,
-    output: Path | None = None,
-    force: bool = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="file to write (default: standard output)", show_default=False)
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="write despite error findings, and name them")] = False,
 ) -> None:
     made = case.hand_out(profile, form, inventory, overrides=overrides or [], release=engine_version, force=force)
     show_findings.forced(made.case.errors)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -43,11 +43,33 @@ def plan(
     overrides: Overrides = None,
     engine_version: Release = None,
     verbose: Verbose = False,
-    explain: bool = False,
-    sessions: int | None = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="formula and origin of every number, flag and variable")
+    ] = False,
+    sessions: Annotated[
+        int | None,
+        typer.Option(
+            "--sessions",
+            min=1,
+            max=4096,
+            metavar="N",
+            help="number of conversations at once: do they fit, and how long to the first token",
+        ),
+    ] = None,
     context: Context = None,
-    prefix_hit: float = 0.0,
-    first: bool = False,
+    prefix_hit: Annotated[
+        float,
+        typer.Option(
+            "--prefix-hit",
+            min=0,
+            max=0.999,
+            metavar="SHARE",
+            help="share of a prompt that the prefix cache already has",
+        ),
+    ] = 0.0,
+    first: Annotated[
+        bool, typer.Option("--first", help="of several profiles with that in their names the first that is listed")
+    ] = False,
     json: Json = False,
 ) -> None:
     from sparkloom.cli import show_plan
@@ -71,7 +93,9 @@ def _asked(count: int | None, context: int | None, prefix_hit: float) -> Asked |
     return Asked(count or 1, context or DEFAULT_CONTEXT, prefix_hit)
 
 
-def diagnose(logs: list[Path], json: Json = False) -> None:
+def diagnose(
+    logs: Annotated[list[Path], typer.Argument(help="engine or NCCL logs; - is standard input")], json: Json = False
+) -> None:
     from sparkloom.judge import diagnose as diagnosis
 
     result = diagnosis.diagnose_files(logs)

@@ -33,11 +33,15 @@ Name = Annotated[str, typer.Argument(help="the person: small letters, digits and
 
 def add(
     name: Name,
-    models: str | None = None,
-    requests: int | None = None,
-    tokens: int | None = None,
-    expires: str | None = None,
-    admin: bool = False,
+    models: Annotated[
+        str | None, typer.Option("--models", help="names or aliases, separated by commas (default: all)")
+    ] = None,
+    requests: Annotated[int | None, typer.Option("--requests", help="per minute (default: no limit)")] = None,
+    tokens: Annotated[int | None, typer.Option("--tokens", help="per minute, prompts and answers together")] = None,
+    expires: Annotated[
+        str | None, typer.Option("--expires", help="last valid day: 2027-01-31, or 90d from today (default: never)")
+    ] = None,
+    admin: Annotated[bool, typer.Option("--admin", help="may also act on the site's page: keys, groups, logs")] = False,
     offline: Offline = False,
     where: Inventory = None,
     json: Json = False,

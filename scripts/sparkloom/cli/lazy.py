@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-import json
 import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from functools import update_wrapper
-from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from typer import completion
@@ -18,7 +14,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from sparkloom.cli.commands import ASKED_BY_SHELL, PROGRAM, Command
 
-OPTIONS = Path(__file__).with_name("options.json")  # by function and parameter: what its option or argument is
 NARROW = 52  # columns, below which the library would write wider than the window
 
 
@@ -97,35 +92,15 @@ def _listed(command: Command) -> TyperCommand | LazyGroup:
 
 def loaded(command: Command) -> Any:
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    app.command(command.name, cls=Named, help=command.help, context_settings=_context())(_declared(command))
+    app.command(command.name, cls=Named, help=command.help, context_settings=_context())(command.load())
     return typer.main.get_command(app)
 
 
-def _declared(command: Command) -> Any:
-    """Its function, each parameter with what `options.json` says of it; most say their help alone."""
-    function = command.load()
-    told = json.loads(OPTIONS.read_text(encoding="utf-8")).get(command.where, {})
-    known = inspect.signature(function, eval_str=True)
-    given = [_parameter(one, told[one.name]) if one.name in told else one for one in known.parameters.values()]
-
-    def declared(**words: Any) -> Any:
-        return function(**words)
-
-    update_wrapper(declared, function).__signature__ = known.replace(parameters=given)  # type: ignore[attr-defined]
-    return declared
-
-
-def _parameter(one: inspect.Parameter, told: str | dict[str, Any]) -> inspect.Parameter:
-    words: dict[str, Any] = {"help": told} if isinstance(told, str) else dict(told)
-    default = ... if one.default is one.empty else one.default
-    if words.pop("argument", False):
-        return one.replace(default=typer.Argument(default, **words))
-    names = words.pop("names", [f"--{one.name.replace('_', '-')}"])
-    return one.replace(default=typer.Option(default, *names, **words))
-
-
 def completion_script(
-    shell: Literal["bash", "zsh", "fish"],
+    shell: Annotated[
+        Literal["bash", "zsh", "fish"],
+        typer.Argument(help='for bash: eval "$(sparkloom completion bash)" in ~/.bashrc'),
+    ],
 ) -> None:
     """What a shell needs to complete commands, options and profiles."""
     words = {"prog_name": PROGRAM, "complete_var": ASKED_BY_SHELL, "shell": shell}

@@ -13,8 +13,9 @@ import signal
 import sys
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from pydantic import TypeAdapter
 
 from sparkloom.base.errors import InputError
@@ -41,7 +42,9 @@ Schema = dict[str, Any]
 
 
 def mcp(
-    allow_changes: bool = False,
+    allow_changes: Annotated[
+        bool, typer.Option("--allow-changes", help="also offer up, keys add and keys revoke; each shows its plan first")
+    ] = False,
 ) -> None:
     try:
         import mcp.server.stdio

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,18 +18,30 @@ from sparkloom.render.manifests import to_yaml
 
 
 def matrix(
-    spec: Path,
-    action: Literal["run", "propose", "report"],
-    results: Path | None = None,
-    output: Path | None = None,
-    try_known_bad: bool = False,
-    again: list[str] | None = None,
-    url: str | None = None,
-    ca: Path | None = None,
-    key_file: Path | None = None,
-    switch: str | None = None,
-    logs: str | None = None,
-    group: str | None = None,
+    spec: Annotated[Path, typer.Argument(help="the grid, as YAML")],
+    action: Annotated[
+        Literal["run", "propose", "report"],
+        typer.Argument(help="run: what has no result yet; report: Markdown and HTML; propose: rules"),
+    ],
+    results: Annotated[
+        Path | None, typer.Option("--results", help="folder of the cells' JSON files (default: beside the spec)")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="folder for the report")] = None,
+    try_known_bad: Annotated[bool, typer.Option("--try-known-bad", help="also run what the rules would skip")] = False,
+    again: Annotated[list[str] | None, typer.Option("--again", help="run cells with this status once more")] = None,
+    url: Annotated[str | None, typer.Option("--url", help="the server (default: the site's endpoint)")] = None,
+    ca: Annotated[Path | None, typer.Option("--ca", help="CA certificates for the server")] = None,
+    key_file: Annotated[Path | None, typer.Option("--api-key-file", help="file with the server's key")] = None,
+    switch: Annotated[
+        str | None,
+        typer.Option("--switch", help="command that serves a cell (default: ansible-playbook playbooks/switch.yml)"),
+    ] = None,
+    logs: Annotated[
+        str | None, typer.Option("--logs", help="command that prints the engine's log (default: sparkloom logs)")
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", help="at a site with several groups: the one that serves the cells")
+    ] = None,
     json: Json = False,
 ) -> None:
     if action == "propose":
@@ -49,9 +61,12 @@ def matrix(
 def allreduce(
     profile: Profile,
     inventory: Inventory = None,
-    largest: int = 1 << 30,
-    backend: Literal["nccl", "gloo"] = "nccl",
-    render: bool = False,
+    largest: Annotated[int, typer.Option("--largest", min=8192, help="bytes of the largest all-reduce")] = 1 << 30,
+    backend: Annotated[
+        Literal["nccl", "gloo"],
+        typer.Option("--backend", help="nccl: the engine's own; gloo: over TCP, on CPUs"),
+    ] = "nccl",
+    render: Annotated[bool, typer.Option("--render", help="only show the objects, as YAML")] = False,
     json: Json = False,
 ) -> None:
     if render:
@@ -65,11 +80,13 @@ def allreduce(
 
 
 def evidence_add(
-    spec: Path,
-    cell: str,
-    results: Path | None = None,
-    to: str | None = None,
-    rows: Path | None = None,
+    spec: Annotated[Path, typer.Argument(help="the grid of the cell")],
+    cell: Annotated[str, typer.Argument(help="the cell's id, or its beginning")],
+    results: Annotated[Path | None, typer.Option("--results", help="folder of the cells' JSON files")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="profile to add it to (default: the grid's)")] = None,
+    rows: Annotated[
+        Path | None, typer.Option("--rows", help="file to add the row to (default: beside the cells)")
+    ] = None,
     json: Json = False,
 ) -> None:
     show.out(adding.add(spec, cell, results=results, to=to, rows=rows), json, _added)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from sparkloom import case
 from sparkloom.cli import show
@@ -13,7 +15,7 @@ from sparkloom.render.metrics import dashboards as made
 
 
 def dashboards(
-    out: Path,
+    out: Annotated[Path, typer.Option("--out", help="folder for the JSON files, created if missing")],
     json: Json = False,
 ) -> None:
     written = [str(show.write(out / name, text)) for name, text in made.files().items()]
@@ -22,7 +24,7 @@ def dashboards(
 
 def rules(
     where: Inventory = None,
-    out: Path | None = None,
+    out: Annotated[Path | None, typer.Option("--out", help="file to write (default: to standard output)")] = None,
     json: Json = False,
 ) -> None:
     """The rules name the ports of this site's rails."""

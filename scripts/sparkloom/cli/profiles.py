@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -22,10 +22,15 @@ COLUMNS = ("profile", "Sparks>", "tok/s>", "fits", "at 8>", "age>", "first token
 
 
 def profiles(
-    fits: bool = False,
-    nodes: int | None = None,
+    fits: Annotated[
+        bool,
+        typer.Option("--fits", help="only profiles that fit, fastest first: measured, then predicted"),
+    ] = False,
+    nodes: Annotated[int | None, typer.Option("--nodes", min=1, max=8, help="at most this many Sparks")] = None,
     context: Context = None,
-    concurrency: int | None = None,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", min=1, max=4096, help="conversations at once (default: 1)")
+    ] = None,
     inventory: Inventory = None,
     json: Json = False,
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,9 +14,13 @@ from sparkloom.onnode.nccl import log
 
 
 def nccl_log(
-    files: list[Path],
-    rails: int = 2,
-    nodes: int | None = None,
+    files: Annotated[
+        list[Path], typer.Argument(help="NCCL_DEBUG=INFO logs, one or several ranks each; - is standard input")
+    ],
+    rails: Annotated[int, typer.Option(help="number of planned rails")] = 2,
+    nodes: Annotated[
+        int | None, typer.Option(help="number of planned nodes; with 1 the verdict 'local' is good")
+    ] = None,
     json: Json = False,
 ) -> None:
     verdict = log.read_files(files, rails=rails, nodes=nodes)
@@ -25,9 +29,9 @@ def nccl_log(
 
 
 def guard(
-    file: str = "-",
-    batch: Path | None = None,
-    group: str | None = None,
+    file: Annotated[str, typer.Argument(help="recorded stream, JSON lines; - is standard input")] = "-",
+    batch: Annotated[Path | None, typer.Option("--batch", help="judge the requests of one bench level instead")] = None,
+    group: Annotated[str | None, typer.Option("--group", help="with --batch: refuse a level of another group")] = None,
     json: Json = False,
 ) -> None:
     if group and not batch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -18,11 +19,18 @@ def render(
     inventory: Inventory = None,
     overrides: Overrides = None,
     engine_version: Release = None,
-    output: Path | None = None,
-    force: bool = False,
-    group: str | None = None,
-    record: Path | None = None,
-    running: bool = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="folder to write <profile>.yaml into (default: standard output)"),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="render despite error findings; they are named")] = False,
+    group: Annotated[
+        str | None, typer.Option("--group", help="a group of the inventory's `serve:` instead of a profile")
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option("--record", help="with --group: what runs now, as fleet plan takes it")
+    ] = None,
+    running: Annotated[bool, typer.Option("--running", help="with --group: ask the cluster what runs now")] = False,
 ) -> None:
     if (profile is None) == (group is None):
         raise typer.BadParameter("write a profile's name, or --group with a group's")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import re
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from sparkloom import case
 from sparkloom.base.errors import InputError
@@ -19,8 +21,11 @@ NOTED = (
 
 
 def usage(
-    since: str = "7d",
-    prometheus: str | None = None,
+    since: Annotated[str, typer.Option("--since", help="days to count, today included, such as 7d")] = "7d",
+    prometheus: Annotated[
+        str | None,
+        typer.Option("--prometheus", metavar="URL", help="read this Prometheus (default: the router itself)"),
+    ] = None,
     where: Inventory = None,
     json: Json = False,
 ) -> None:
