@@ -43,7 +43,7 @@ Schema = dict[str, Any]
 
 def mcp(
     allow_changes: Annotated[
-        bool, typer.Option("--allow-changes", help="also offer up, keys add and keys revoke; each shows its plan first")
+        bool, typer.Option("--allow-changes", help="also offer up, stop, start and keys; each shows its plan first")
     ] = False,
 ) -> None:
     try:
