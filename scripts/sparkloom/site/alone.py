@@ -13,7 +13,7 @@ from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import WORK
 from sparkloom.inputs.inventory import GROUP
-from sparkloom.site.checks.unreached import unreached
+from sparkloom.site.checks.report import unreached
 from sparkloom.site.play import environment, program
 
 SECONDS = 60  # for all of them; who is away is known after five
