@@ -78,7 +78,7 @@ step() {
   if ((code)); then
     [[ -z ${SPARKLOOM_LOG-} ]] || tail -n 15 "$SPARKLOOM_LOG" | sed 's/^/  | /' >&2
     printf '[%s] FAILED after %s s (exit %d): %s\n' "$name" "$(seconds_since "$started")" "$code" "$*" >&2
-    [[ -z ${SPARKLOOM_LOG-} ]] || printf 'every line is in %s; once this is mended, the same command goes on from there\n' "$SPARKLOOM_LOG" >&2
+    [[ -z ${SPARKLOOM_LOG-} ]] || printf 'every line is in %s; mend it, then the same command again\n' "$SPARKLOOM_LOG" >&2
     exit "$code"
   fi
   say "$name" "done in $(seconds_since "$started") s"

@@ -86,7 +86,7 @@ def test_parts_are_told_as_they_come_and_what_fails_ends_it_with_its_words(tmp_p
     said = upping.failure(ended, 12.0, log, "sparkloom up --limit spark9").splitlines()
     assert said[1:3] == ["cause: spark1: spark9 has no carrier", "fix:   look at the cable"]
     assert str(log) in said[-1] and said[-1].endswith(
-        "once this is mended, the same command goes on from there: sparkloom up --limit spark9"
+        "mend it, then the same command again: sparkloom up --limit spark9"
     )
     assert len(said) < 8
 

@@ -179,14 +179,14 @@ def _end(terminal: Console, ended: Progress, seconds: float, log: Path, served: 
 
 def failure(ended: Progress, seconds: float, log: Path, command: str = "") -> str:
     """Where it was interrupted, or what failed: its cause, its fix, what else there is, and what goes on from there."""
-    kept = f"{_short(log)} has every line"
-    again = f"the same command goes on from there{command and f': {command}'}"
+    kept, named = f"{_short(log)} has every line", command and f": {command}"
     if ended.interrupted:
         part = next((part.name for part in ended.parts if part.failed), "the start")
-        return f"\ninterrupted after {seconds:.0f} s in: {part}; {kept}; {again}"
+        return f"\ninterrupted after {seconds:.0f} s in: {part}; {kept}; the same command goes on from there{named}"
     why = _why(ended.errors[-1]) if ended.errors else _last_words(log)
     why += [f"also:  {error['host']}: {_cut(error['said'])}" for error in ended.errors[-3:-1]]
-    return "\n".join(["", *why, "", f"not up after {seconds:.0f} s; {kept}; once this is mended, {again}"])
+    end = f"not up after {seconds:.0f} s; {kept}; mend it, then the same command again{named}"
+    return "\n".join(["", *why, "", end])
 
 
 def _why(error: Mapping[str, str]) -> list[str]:
