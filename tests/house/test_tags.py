@@ -11,8 +11,8 @@ import pytest
 from tests.places import REPO
 
 PARTS = {
-    "preflight": {"preflight"}, "nodes": {"node_base"}, "fabric": {"roce_fabric"}, "network": {"multus"},
-    "models": {"model_store"}, "serve": {"model_serving"},
+    "preflight": {"preflight"}, "nodes": {"node_base"}, "fabric": {"roce_fabric", "fabric_check"},
+    "network": {"multus"}, "models": {"model_store"}, "serve": {"model_serving"},
 }  # fmt: skip
 
 
