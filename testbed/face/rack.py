@@ -44,43 +44,41 @@ docs/real.md lists what is real."""
 
 
 def built(lean: bool = False) -> list[steps.Step]:
-    return [*nodes_made_of(lean), *finished()]
+    return [*nodes_made_of(lean), *finished(lean)]
 
 
 def nodes_made_of(
     lean: bool, serving: Sequence[str] = (), images_beside: Sequence[steps.Step] = ()
 ) -> list[steps.Step]:
-    """What nodes need; Traefik, and what is to be served, go on beside the nodes' start."""
+    """What nodes need; Traefik, which a test asks, and what is to be served go on beside the nodes' start."""
     chosen = source.steps(binaries.kubernetes_is_built)
     system, base = rootfs.steps()
     before = [*machine.steps(), *docker.steps(), *chosen, system]
-    controller = [] if lean else policy.steps()
-    first, programs, traefik_build, _ = _go(controller)
+    first, *built, _ = _go(lean)
     parts = engine_image.steps(tuple(serving))[:1] if serving else []
     parts = [replace(step, aside=True) for step in [*smollm.steps(), *parts, *images_beside]]
     pairs = [metrics_images.made(), router_image.made()]
     fetched, packed = [first for first, _ in pairs], [second for _, second in pairs]
     made = [*images.steps(), *nodeimage.steps()]
-    return [*before, *fetched, first, programs, *controller, traefik_build, base, *packed, *parts, *made]
+    return [*before, *fetched, first, *built, base, *packed, *parts, *made]
 
 
-def finished() -> list[steps.Step]:
+def finished(lean: bool = False) -> list[steps.Step]:
     """What waits for the last Go program."""
-    *_, traefik_build, last = _go([])
-    return [*traefik.steps(), replace(last, after=(traefik_build.name,), aside=True)]
+    *_, built, last = _go(lean)
+    return [*([] if lean else traefik.steps()), replace(last, after=(built.name,), aside=True)]
 
 
-def _go(more: list[steps.Step]) -> tuple[steps.Step, steps.Step, steps.Step, steps.Step]:
+def _go(lean: bool) -> list[steps.Step]:
     programs, traefik_build = binaries.steps()
-    first, *_, last = golang.steps_around([programs, *more, traefik_build])
-    return first, programs, traefik_build, last
+    return golang.steps_around([programs] if lean else [programs, *policy.steps(), traefik_build])
 
 
 def raised(check: bool = False, lean: bool = False) -> list[steps.Step]:
     nodes = [*down.steps(), *cgroups.steps(), *cluster.steps(), *fabric.steps(), *cluster.joining()]
     controller = [] if lean else policies.steps()
     endpoint = [*router_image.steps(), *servicelb.steps(), *metrics_images.steps()]
-    return [*nodes, *hub.steps(), *controller, *finished(), *endpoint, *checks.steps(check)]
+    return [*nodes, *hub.steps(), *controller, *finished(lean), *endpoint, *checks.steps(check)]
 
 
 def build(_: argparse.Namespace) -> int:
@@ -98,7 +96,7 @@ def bring_up(lean: bool, serving: Sequence[str], check: bool = False, images_bes
         lean = lean and not policy.place().exists()
         common = [*nodes_made_of(lean, serving, images_beside), *sysctls.steps()]
         # once Go's caches are gone another rack may build or configure while this one is checked
-        caches = finished()[-1].name
+        caches = finished(lean)[-1].name
         steps.perform(
             [*common, *raised(check, lean)],
             passed=lambda step: shared.close() if step.name == caches else None,

@@ -64,13 +64,13 @@ def test_what_we_refuse_says_what_the_engine_would_do() -> None:
 
 @pytest.mark.parametrize(
     ("command", "verdict", "why"),
-    [  # 0.27.1 has no catalog: 0.24.0 lacks the method, 0.28.0 has it
+    [  # 0.25.0 has no catalog: 0.24.0 lacks the method, 0.25.1 has it
         (
-            'vllm/vllm-openai:v0.27.1 vllm serve a/B-27B-FP8 --speculative-config \'{"method":"dspark"}\'',
+            'vllm/vllm-openai:v0.25.0 vllm serve a/B-27B-FP8 --speculative-config \'{"method":"dspark"}\'',
             "may not",
             "dspark",
         ),
-        ("vllm/vllm-openai:v0.27.1 vllm serve a/B-27B-FP8 --dtype fp4", "will not", "--dtype"),  # nor has 0.28.0
+        ("vllm/vllm-openai:v0.25.0 vllm serve a/B-27B-FP8 --dtype fp4", "will not", "--dtype"),  # nor takes 0.25.1
         ("vllm/vllm-openai:v0.24.0 vllm serve a/B-27B-FP8 --dtype fp4", "will not", "--dtype"),
         (
             "some/sglang:v0 sglang serve --model-path a/B-27B-FP8 --enable-watermark --cuda-graph-bs 1",

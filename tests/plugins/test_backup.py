@@ -65,6 +65,16 @@ def test_files_go_back_to_bytes_permissions_and_absence(tmp_path: Path, records:
     assert changed == []
 
 
+def test_no_folder_stays_whatever_order_its_files_are_named_in(tmp_path: Path) -> None:
+    """Two steps of a role write into one folder; its undo names them in an order of its own."""
+    root, tool = tmp_path / "root", module("files")
+    root.mkdir()
+    for entry in files(root):
+        tool.present(Run(), [entry], [], [], keep=True)
+    tool.absent(Run(), [files(root)[0], files(root)[2], files(root)[1]], [], [])
+    assert picture(root) == {}
+
+
 def test_a_file_that_was_right_before_is_not_ours_to_take(tmp_path: Path) -> None:
     root, tool = tmp_path / "root", module("files")
     (root / "etc").mkdir(parents=True)

@@ -61,7 +61,7 @@ def test_the_releases_that_the_product_speaks() -> None:
         ("sglang", "0.5.24", "0.5.23", False),
         ("sglang", "0.4.1", "0.5.9", False),
         ("sglang", "main-gemma4-sm121", "0.5.23", False),
-        ("vllm", "0.20.0", "0.19.0", False),
+        ("vllm", "0.22.0", "0.20.0", False),
         ("trtllm", "1.3.0rc9", "1.3.0rc9", True),
         ("llamacpp", "b8399", "b8399", True),
         ("llamacpp", "b9000", "b8399", False),

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,11 @@ def keep_file(path: Path) -> None:
 def holds_file(path: Path) -> bool:
     """Whether there is something to put back."""
     return load("file", str(path)) is not None
+
+
+def to_restore(paths: Iterable[Path]) -> list[Path]:
+    """In the order that leaves no folder behind: a file that came with its folder goes last, when that is empty."""
+    return sorted(paths, key=lambda path: len((load("file", str(path)) or {}).get("folders", ())))
 
 
 def kept_file(path: Path) -> File | None:

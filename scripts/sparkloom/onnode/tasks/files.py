@@ -65,9 +65,7 @@ def present(task: Task, files: Sequence[File], changed: list[str], diffs: list[D
 
 
 def absent(task: Task, files: Sequence[File], changed: list[str], diffs: list[Data]) -> None:
-    """The last first, so that a folder is empty when the file goes that it was made for."""
-    for entry in reversed(files):
-        path = Path(entry["path"])
+    for path in backup.to_restore(Path(entry["path"]) for entry in reversed(files)):
         if not backup.holds_file(path):
             continue
         before = backup.read(path)

@@ -43,8 +43,7 @@ def put_back(task: Task, files: list[Path]) -> None:
     for unit in new_units(files):
         task.run_command(["systemctl", "disable", "--now", unit])
     kernel.put_back(task, settings())
-    # A file that came with its folder goes last, when the folder is empty.
-    for path in sorted(files, key=lambda file: len((backup.load("file", str(file)) or {}).get("folders", ()))):
+    for path in backup.to_restore(files):
         backup.restore_file(path)
     for path in recorded("sysctl"):
         backup.forget("sysctl", str(path))
