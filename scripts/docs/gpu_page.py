@@ -13,10 +13,16 @@ from typing import Any
 
 TEMPLATE = Path(__file__).with_name("gpu_page.md")
 RUN = Path(__file__).parents[2] / "tests/gpu/run.json"
+TWO = RUN.with_name("run_two_gpus.json")
+KERNELS = {
+    "triton": "Triton, 8 pieces", "triton-64": "Triton, 64 pieces", "flashinfer": "FlashInfer",
+    "fp8": "FlashInfer, FP8 weights and cache",
+}  # fmt: skip
 FAULTS = {
     "fault_hang": "a kernel that hangs in the engine's stream (its patience here 40 s; else 100 s)",
     "fault_illegal": "a bad address in the engine's process (Xid 31)",
-    "fault_memory": "memory that another process took before the load",
+    "fault_memory_before": "memory that another process took before the load",
+    "fault_memory_while": "memory that another process takes while the engine loads",
 }
 Run = dict[str, Any]
 
@@ -46,6 +52,12 @@ def machine(run: Run) -> str:
 def shown(run: Run) -> dict[str, str]:
     """What each test showed, by the words of its name."""
     told: dict[str, str] = {}
+    if cluster := run.get("cluster"):
+        told["kubernetes"] = (
+            f"{cluster['versions']['kubeletVersion']}, {cluster['versions']['containerRuntimeVersion']}: node ready in "
+            f"{cluster['node_s']} s, {cluster['offered']} GPU offered {cluster['offered_s']} s later, pod ready after "
+            f"{cluster['ready_s']} s (kernels compile), its answer read, gone in {cluster['gone_s']} s"
+        )
     if metrics := run.get("metrics"):
         idle, load = (metrics[name]["ours"] for name in ("idle", "load"))
         told["exporter"] = f"{idle['power_watts']:.0f} W idle, {load['power_watts']:.0f} W at load, as nvidia-smi says"
@@ -103,39 +115,39 @@ def not_named(run: Run) -> str:
 
 def memory(run: Run) -> str:
     lines = list[list[object]]()
-    for context, row in sorted(run.get("memory", {}).items(), key=lambda pair: -int(pair[0])):
-        plan, seen = row["plan"], row["logged"]
+    for name, row in sorted(run["memory"].items(), key=lambda pair: -int(pair[0].split()[0])):
+        context, kernel = name.split()
+        plan, seen, counts = row["plan"], row["logged"], row["torch"]
         weights, kv = plan["weights_gib_per_rank"], seen["k_gib"] + seen["v_gib"]
+        whole = weights + plan["kv_pool_gib"] + plan["graphs_gib"]
         lines.append([
-            context, f"{weights:.2f}", f"{seen['weights_gib']:.2f}", off(weights, seen["weights_gib"]),
-            f"{plan['kv_pool_gib']:.2f}", f"{kv:.2f}", off(plan["kv_pool_gib"], kv), f"{plan['graphs_gib']:.2f}",
-            f"{seen.get('graphs_gib', 0):.2f}", f"{row['smi_mib'] / 1024:.1f}",
+            context, KERNELS[kernel], f"{weights:.2f}", f"{seen['weights_gib']:.2f}",
+            f"{plan['kv_pool_gib']:.2f}", f"{kv:.2f}", off(plan["kv_pool_gib"], kv),
+            f"{whole:.1f}", f"{counts['max_memory_allocated']:.1f}", f"{row['smi_mib'] / 1024:.1f}",
+            off(whole, row["smi_mib"] / 1024),
         ])  # fmt: skip
     return rows(lines)
 
 
 def form(run: Run) -> str:
-    told = run.get("time")
-    if not told:
-        return "not run."
-    worst = max(map(abs, told["errors"]))
-    other = told["by_context"]
-    verdict = "It holds" if told["rms"] < 0.1 else "It does not hold here"
-    return (
-        f"rms {100 * told['rms']:.1f} %, worst {100 * worst:.1f} %, with a share of {told['share']:.2f} of 3,352 GB/s "
-        f"and {told['layer_us']:.0f} us a layer. **{verdict}**: {other['own_ms']:.2f} ms + {other['token_ns']:.0f} ns "
-        f"x context, whatever the batch, fits with rms {100 * other['rms']:.1f} %. "
-        "Probably Triton's decode kernel reads one request's cache in few pieces: its length decides, not all "
-        "requests' bytes, as an H100 has room for all."
-    )
+    lines = list[list[object]]()
+    for kernel, title in KERNELS.items():
+        told = run["time"][kernel]
+        piece = f"{told['token_ns'] / 1e3:.1f} us a token" if told["token_ns"] else "none"
+        lines.append([title, told["of"], f"{told['share']:.2f}", f"{told['layer_us']:.0f} us", piece,
+                      f"{100 * told['rms']:.1f} %", f"{100 * max(map(abs, told['errors'])):.0f} %"])  # fmt: skip
+    return rows(lines)
 
 
 def time(run: Run) -> str:
-    told = run.get("time", {"rows": [], "fitted": [], "errors": []})
-    return rows([
-        [row["context"], row["batch"], f"{1e3 * row['seconds']:.2f}", f"{1e3 * fitted:.2f}", f"{100 * error:+.1f} %"]
-        for row, fitted, error in zip(told["rows"], told["fitted"], told["errors"], strict=True)
-    ])  # fmt: skip
+    cells: dict[tuple[int, int], dict[str, str]] = {}
+    for kernel in KERNELS:
+        told = run["time"][kernel]
+        errors = told["errors"][-len(told["rows"]) :]  # of a fit over two kernels, its own are the last
+        for row, error in zip(told["rows"], errors, strict=True):
+            said = f"{1e3 * row['seconds']:.2f} ({100 * error:+.0f} %)"
+            cells.setdefault((row["context"], row["batch"]), {})[kernel] = said
+    return rows([[*key, *(cell.get(kernel, "-") for kernel in KERNELS)] for key, cell in sorted(cells.items())])
 
 
 def speaks(run: Run) -> str:
@@ -149,7 +161,10 @@ def speaks(run: Run) -> str:
 
 def main() -> int:
     run: Run = json.loads(RUN.read_text())
-    parts = {each.__name__: each(run) for each in (machine, stages, faults, not_named, memory, form, time, speaks)}
+    two: Run = json.loads(TWO.read_text())
+    made = (machine, stages, faults, not_named, memory, form, time)
+    parts: dict[str, Any] = {each.__name__: each(run) for each in made}
+    parts |= {"pack": run["pack"], "two_machine": machine(two), "two_stages": stages(two), "speaks": speaks(two)}
     sys.stdout.write(TEMPLATE.read_text().format(today=datetime.date.today(), **parts))
     return 0
 

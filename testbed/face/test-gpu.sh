@@ -13,6 +13,9 @@ if [[ -e $pack/site.tar.xz ]] && command -v nvidia-smi >/dev/null; then
   tar -C "$SPARKLOOM_GPU_ROOT" -xJf "$pack/programs.tar.xz"
   tar -C "$SPARKLOOM_GPU_ROOT" -xJf "$pack/rendered.tar.xz"
   tar -C "$SPARKLOOM_GPU_ROOT/product" -xJf "$pack/product.tar.xz"
+  for more in "$pack"/../cluster/cluster.tar.xz; do
+    [[ ! -e $more ]] || cp "$more" "$SPARKLOOM_GPU_ROOT"
+  done
   wait
   cd "$SPARKLOOM_GPU_ROOT/product"
   set -- -p no:cacheprovider "$@"

@@ -6,6 +6,7 @@ Nothing of torch is imported here: where there is no GPU this room costs a look 
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,7 +49,10 @@ def runtime() -> str:
     """NVIDIA's runtime with the machine's own configuration, and a CDI specification by its own tool."""
     for name in ("nvidia-ctk", "nvidia-cdi-hook", RUNTIME):
         shutil.copy(place.BIN / name, f"/usr/bin/{name}")
-    Path("/usr/local/sbin/runc").write_text(f'#!/bin/sh\nLD_LIBRARY_PATH={place.LIB} exec {place.BIN}/runc "$@"\n')
+    within = f"PYTHONPATH={place.PRODUCT} {sys.executable} -m testbed.beds.gpu.within"
+    first = f'case " $* " in *" create "*) {within} "$@";; esac'
+    then = f'LD_LIBRARY_PATH={place.LIB} exec {place.BIN}/runc "$@"'
+    Path("/usr/local/sbin/runc").write_text(f"#!/bin/sh\n{first}\n{then}\n")
     place.done("chmod 755 /usr/local/sbin/runc; mkdir -p /etc/nvidia-container-runtime")
     place.done(["nvidia-ctk", "config", "--config-file=/etc/nvidia-container-runtime/config.toml", "--in-place"])
     return RUNTIME

@@ -87,6 +87,13 @@ def test_a_healthy_log_has_no_cause_and_no_lines() -> None:
     assert diagnose.diagnose(HEALTHY) == {"matches": [], "lines": [], "noise": []}
 
 
+def test_a_whole_start_on_a_gpu_has_no_cause_although_it_prints_every_argument() -> None:
+    """Its arguments once were the cause of whatever ended that engine later: `max_lora_rank=None`."""
+    whole = (DATA / "healthy_sglang_0.5.12.log").read_text()
+    assert "max_lora_rank=None" in whole and "fired up" in whole
+    assert diagnose.diagnose(whole)["matches"] == []
+
+
 def test_empty_and_binary_input_is_refused_and_gzip_read(tmp_path: Path) -> None:
     log = tmp_path / "log"
     assert diagnose.diagnose("") == {"matches": [], "lines": [], "noise": []}

@@ -6,7 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
-from testbed.base import machine
+from testbed.base import machine, store
 from testbed.base.shell import out, run
 from testbed.base.steps import Say
 from testbed.make import golang
@@ -24,15 +24,21 @@ LATE = "-Wl,--unresolved-symbols=ignore-in-object-files"
 
 def build(work: Path, say: Say) -> None:
     """`bin` and, of the two that are no static programs, `lib`."""
-    go = golang.find(say)
-    env = {**golang.environment(go), "CGO_ENABLED": "1", "CGO_LDFLAGS": LATE, "GOFLAGS": "-mod=mod -buildvcs=false"}
+    go, own = golang.find(say), work / "go"
+    env = {
+        **golang.environment(go), "CGO_ENABLED": "1", "CGO_LDFLAGS": LATE,
+        "GOFLAGS": "-mod=mod -buildvcs=false -modcacherw",
+        # not the rack's, which removes its caches when all of its own is built
+        "GOPATH": str(own), "GOCACHE": str(own / "build"),
+    }  # fmt: skip
     for module, commands in COMMANDS.items():
         say(f"building {', '.join(commands)} {module.version}")
         source = module.copy(go, env, _scratch(work) / module.path.rpartition("/")[2])
         named = f"-X {module.path}/internal/info.version={module.version.removeprefix('v')}"  # which our CDI task reads
         flags = ["-trimpath", "-p", "1", f"-ldflags=-s -w {named}", "-o", f"{work / 'bin'}/"]
         run([go, "build", *flags, *(f"./cmd/{name}" for name in commands)], env=env, cwd=source, timeout=3600)
-    shutil.rmtree(_scratch(work))
+    for folder in (_scratch(work), own):
+        store.remove_tree(folder)
     for name, package in SYSTEM.items():
         if not shutil.which(name):
             machine.apt_install([package], say)

@@ -71,7 +71,7 @@ def build(work: Path, say: Say) -> None:
         "--exclude=*.a",
         "-C",
     ]
-    run([*packed, site, "-cJf", work / "site.tar.xz", "."], env={"XZ_OPT": "-6 -T1"}, timeout=3600)
+    run([*packed, site, "-cJf", work / "site.tar.xz", "."], env={"XZ_OPT": "-9 -T1"}, timeout=3600)
     store.remove_tree(site)
 
 

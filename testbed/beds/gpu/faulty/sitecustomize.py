@@ -1,4 +1,5 @@
-"""Faults in an engine's own process, on its own stream: a kernel that spins, one that writes where nothing is.
+"""Faults in an engine's own process, on its own stream: a kernel that spins, one that writes where nothing is. And what
+torch counts there.
 
 Python reads this by its name, where PYTHONPATH has its folder. A file in /tmp asks for a fault: its name says which.
 """
@@ -9,7 +10,7 @@ import time
 from pathlib import Path
 
 RUNNER = "sglang.srt.model_executor.model_runner"
-SPIN, ILLEGAL = Path("/tmp/fault-spin"), Path("/tmp/fault-illegal")
+SPIN, ILLEGAL, COUNT = Path("/tmp/fault-spin"), Path("/tmp/fault-illegal"), Path("/tmp/count-memory")
 CYCLES = int(1.7e9 * 60)  # about a minute: bounded, the card itself is never hung
 WRITE = """
 .version 7.0
@@ -36,14 +37,25 @@ def illegal():
     cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, None, None)
 
 
+def count():
+    import json
+
+    import torch
+
+    names = ("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved")
+    told = {name: getattr(torch.cuda, name)() / 2**30 for name in names}
+    free, whole = torch.cuda.mem_get_info()
+    print("torch counts:", json.dumps({**told, "free": free / 2**30, "whole": whole / 2**30}), flush=True)
+
+
 def wrapped(real):
     def forward(self, *words, **named):
         import torch
 
-        for file, fault in ((SPIN, lambda: torch.cuda._sleep(CYCLES)), (ILLEGAL, illegal)):
+        for file, fault in ((SPIN, lambda: torch.cuda._sleep(CYCLES)), (ILLEGAL, illegal), (COUNT, count)):
             if file.exists():
                 file.unlink()
-                print("fault of a test:", file, flush=True)
+                print("asked by a test:", file, flush=True)
                 fault()
         return real(self, *words, **named)
 
