@@ -15,7 +15,7 @@ from sparkloom.inputs.cluster import Destination
 from sparkloom.launch import engines, fabric, patience, ports
 from sparkloom.launch.resolve import Launch
 from sparkloom.launch.values import EnvVar, Origin
-from sparkloom.onnode.now import labels
+from sparkloom.onnode.now.labels import NETWORKS
 from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.render import manifests, pack
 from sparkloom.render.manifests import attachments, names, pod, supervision
@@ -64,7 +64,7 @@ def test_what_refers_exists(name: str) -> None:
                 assert mount["subPath"] in maps[volume["configMap"]["name"]]
             else:
                 assert "configMap" not in volume
-        asked = json.loads(template["metadata"]["annotations"].get(labels.NETWORKS, "[]"))
+        asked = json.loads(template["metadata"]["annotations"].get(NETWORKS, "[]"))
         assert {entry["name"] for entry in asked} <= networks
 
 
@@ -76,7 +76,7 @@ def test_ranks_have_fixed_nodes_and_addresses(name: str) -> None:
         node, template = where.nodes[index], item["spec"]["template"]
         assert item["metadata"]["name"].endswith(f"-rank{index}")
         assert template["spec"]["nodeSelector"] == {"kubernetes.io/hostname": node.kubernetes_node}
-        asked = json.loads(template["metadata"]["annotations"].get(labels.NETWORKS, "[]"))
+        asked = json.loads(template["metadata"]["annotations"].get(NETWORKS, "[]"))
         if len(case.of_kind(objects, "StatefulSet")) == 1:
             assert asked == []
             continue
@@ -231,7 +231,7 @@ def test_the_supervisor_s_plan_is_what_the_pods_get() -> None:
     launch, objects = case.launch(), case.build()
     told = GroupPlan.of(plan_of(objects))
     for rank, member, template in zip(launch.ranks, told.members, case.pods(objects), strict=True):
-        asked = json.loads(template["metadata"]["annotations"][labels.NETWORKS])
+        asked = json.loads(template["metadata"]["annotations"][NETWORKS])
         assert [(e["interface"], e["ips"]) for e in asked] == [
             (rail.interface, [f"{rail.address}/{rail.prefix}"]) for rail in member.rails
         ]

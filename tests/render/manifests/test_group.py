@@ -109,7 +109,7 @@ def test_the_engine_is_told_its_share_and_its_alias(site: Path) -> None:
     assert argv[argv.index("--served-model-name") + 1] == "qwen" and argv.count("--served-model-name") == 1
     assert argv.count("--mem-fraction-static") == 1 and "--max-total-tokens" in argv
     told = next(setting for setting in launch.settings if setting.name == "mem_fraction_static")
-    assert told.origin.kind == "fleet" and told.origin.where.endswith("cluster.yml:14:5")
+    assert told.origin.kind == "fleet" and told.origin.where.endswith("cluster.yml:16:5")
 
 
 def test_rank_0_is_where_the_list_says(site: Path) -> None:
