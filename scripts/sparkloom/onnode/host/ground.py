@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from sparkloom.onnode.host import pci
 from sparkloom.onnode.host.read import run, text
 from sparkloom.onnode.task import Data
 
 PROC, APT = Path("/proc"), Path("/etc/apt/apt.conf.d")
 DRIVERS = re.compile(r"^((?:nvidia-driver|linux-image|linux-modules|libnvidia|mlnx|doca)[\w.+-]*)/.*upgradable", re.M)
 CONTAINER = re.compile(r"docker[-/]([0-9a-f]{12})[0-9a-f]*(?:\.scope)?$", re.M)
-HOTPLUG = "devices/platform/MTKP0001:00/pcie_hotplug/hotplug_enabled"
 
 
 def read(sysfs: Path, users_of_gpu: list[int]) -> Data:
@@ -24,7 +24,7 @@ def read(sysfs: Path, users_of_gpu: list[int]) -> Data:
         "updates": updates() if unattended() else [],
         "zone": run("timedatectl", "show", "-p", "Timezone", "--value").strip(),
         "persistence": run("systemctl", "show", "-p", "ActiveState", "--value", "nvidia-persistenced.service").strip(),
-        "mstflint": text(sysfs / HOTPLUG) == "1" and running("dgx-dashboard-admin.service"),
+        "mstflint": bool(pci.hotplug(sysfs).get("enabled")) and running("dgx-dashboard-admin.service"),
     }
 
 
