@@ -31,7 +31,7 @@ def rank(namespace: str, pod: str, uid: str, start: str, most: int) -> Iterator[
     """Whether it runs, what its supervisor said last, and the end of its log."""
     file = memory_guard.LOGS / f"{namespace}_{pod}_{uid}" / ENGINE / f"{start}.log"
     lines = [WRITTEN.sub("", line) for line in run("tail", "-n", "5000", str(file)).splitlines()]
-    state = f"runs, start {int(start) + 1}" if memory_guard.processes(uid) else "does not run"
+    state = f"runs, start {int(start) + 1}" if any(memory_guard.processes(uid)) else "does not run"
     until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(file.stat().st_mtime))
     said = next((line for line in reversed(lines) if line.startswith(SUPERVISOR)), "no word of its supervisor")
     yield f"{pod} {state}; its log until {until}: {said}"
