@@ -72,14 +72,14 @@ def test_boxes_that_changed_places_are_all_named_and_nothing_is_written(owner: T
     before = _state()
     record = init(owner, sparks).read_text()
     assert record.count("machine-id=") == 4
-    owner.type(f"sparkloom up --tags preflight {SITE}", 1).has("not up after", "rail a")  # looked at, by their names
+    owner.type(f"sparkloom up --tags preflight {SITE}", 1).has("not up after", "cause: all")  # looked at, by their names
     assert kept_connections(owner) == [], "they end with the run"
     sparks.begin(TURNED)
     seen = owner.type(f"sparkloom up {SITE}", 1)
     for n, (other, address) in enumerate(zip(TURNED, sparks.addresses, strict=True), 1):
         seen.has(f"spark-{n}'s address ({address}) is answered by spark-{other}")
     seen.has("nothing was written", "hosts.yml", "ansible_host")
-    assert "rail a" not in seen.text
+    assert "cause: all" not in seen.text
     owner.begin(f"sparkloom doctor {SITE}")
     owner.end(2, copied=True).has("spark-1's address", "spark-4's address", "is answered by spark-1")
     hosts = owner.home / "inventories/home/hosts.yml"
@@ -88,7 +88,7 @@ def test_boxes_that_changed_places_are_all_named_and_nothing_is_written(owner: T
     for name, address in by_name.items():
         text = re.sub(rf"(?<={name}:\n)( +ansible_host:) \S+", rf"\1 {address}", text)
     hosts.write_text(text)
-    assert "is answered by" not in owner.type(f"sparkloom up --tags preflight {SITE}", 1).has("rail a").text
+    assert "is answered by" not in owner.type(f"sparkloom up --tags preflight {SITE}", 1).has("cause: all").text
     assert (record, _state()) == (hosts.with_name("known_hosts").read_text(), before)
 
 
@@ -104,7 +104,7 @@ def test_a_new_box_at_an_old_address_is_asked_about(owner: Terminal, sparks: Spa
     seen = owner.type(f"sparkloom up --tags preflight {SITE}", 1)
     seen.has("spark-2's address", "no run has seen", "replaced", "ssh-keygen -f", "-R spark-2", fingerprint(sparks, 2))
     owner.type("ssh-keygen -f inventories/home/known_hosts -R spark-2", copied=True)
-    assert "replaced" not in owner.type(f"sparkloom up --tags preflight {SITE}", 1).has("rail a").text
+    assert "replaced" not in owner.type(f"sparkloom up --tags preflight {SITE}", 1).has("cause: all").text
     now = known.read_text()
     assert sorted(now.splitlines()) != sorted(first.splitlines()) and now.count("machine-id=") == 4
 
@@ -113,7 +113,7 @@ def test_a_site_without_a_record_gets_one_at_its_next_run(owner: Terminal, spark
     known = init(owner, sparks)
     first = known.read_text()
     known.unlink()
-    owner.type(f"sparkloom up --tags preflight {SITE}", 1).has("rail a")
+    owner.type(f"sparkloom up --tags preflight {SITE}", 1).has("cause: all")
     assert sorted(known.read_text().splitlines()) == sorted(first.splitlines())
     log = owner.type("grep -A3 'recorded in' build/home/up.log", copied=True)
     log.has("from now on expected", fingerprint(sparks, 1), fingerprint(sparks, 4))
