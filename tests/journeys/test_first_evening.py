@@ -37,7 +37,7 @@ def test_from_four_machines_to_a_refusal_that_says_why(owner: Terminal, sparks: 
     owner.type(f"sparkloom init home -a {sparks.addresses[0]}", 2).has("is there already")
     owner.type(f"sparkloom plan {served} {SITE}").has("4 node(s) of 'home'", "rank 3 on spark-4")
     refused = owner.type(f"sparkloom up {SITE}", 1).has("cause: all", "not up after", "build/home/up.log")
-    refused.has("fix: ", "also: ", "expected", "rail a", f"the same command again: sparkloom up {SITE}")
+    refused.has("fix: ", "also: ", "expected", "all cgroups", f"the same command again: sparkloom up {SITE}")
     refused.has("weights: ", "GB at ~", "image: ~", "first start: ", "kernels compile, once: up to ~36 min")
     assert len(refused.lines) <= 26, refused.text  # a screen
     kept = "build/home/preflight.txt"

@@ -42,7 +42,7 @@ def _system(node: str, told: Mapping[str, Any]) -> Iterator[Finding]:
         fix = "a newer release of the system: Debian 11, Ubuntu 22.04 and later have one"
         yield Finding(node, "system", f"kernel {told['kernel']}", f"{wanted} or newer, for the kubelet", fix)
     if not told["systemd"]:
-        fix = f"another machine in the place of {node}, with Debian or Ubuntu"
+        fix = "another machine in its place, with Debian or Ubuntu"
         yield Finding(node, "system", "no systemd", "systemd: K3s is one of its units", fix)
     if not set(told["families"]) & set(FAMILIES):
         found = told["os"] or "a system that does not say its name"
