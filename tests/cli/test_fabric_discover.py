@@ -55,7 +55,7 @@ def test_the_playbook_is_run_and_machines_without_a_port_are_named(site: Path) -
         told = json.loads(done.stdout)
         assert told["kind"] == "no fabric" and not told["fabric"]["written"]
         rows = [(row["node"], row["check"], row["found"]) for row in told["findings"]]
-        assert rows == [(node, "cable", "no ConnectX-7 port") for node in FOUR]
+        assert rows == [(node, "cable", "no ConnectX-7 on the PCI bus") for node in FOUR]
         assert (site / "group_vars/all/fabric.yml").read_text() == before
     finally:
         shutil.rmtree(REPO / "build/discover-test", ignore_errors=True)

@@ -86,5 +86,5 @@ def test_a_playbook_of_it_finds_its_roles_and_plugins_and_gathers_nothing(instal
     words = ("-i", str(REPO / "inventories/gb10"), f"{NAME}.site", "-e", "profile=openai--gpt-oss-120b")
     done = ask(installed, "ansible-playbook", *words, apart=True)
     said = done.stdout + done.stderr
-    assert done.returncode == 2 and "example: true" in said and f"{NAME}.preflight" in said, said
+    assert done.returncode == 2 and "example: true" in said and f"{NAME}.identity" in said, said
     assert "Gathering Facts" not in said and "UNREACHABLE" not in said

@@ -22,7 +22,7 @@ PAGE = REPO / "docs/reference/limits.md"
 ROW = re.compile(r"^\| `(\w+)` \| (.+?) \| (.*?) ?\|$", re.M)
 # What plans, judges, waits or says; a Secret of one run, and files below build/ and beside the inventory.
 READS = re.compile(
-    r"ansible\.builtin\.(debug|assert|pause)|operation\.hold|site\.\w+|(fabric|archives|doctor)\.\w+|k3s_others"
+    r"ansible\.builtin\.(debug|assert|pause)|operation\.hold|identity\.\w+|site\.\w+|(fabric|archives|doctor)\.\w+|k3s_others"
     r"|k3s\.(plan|decide|token_files|leftovers)|weights\.\w+|images\.\w+|image_build\.\w+|groups\.(listed|plan)"
     r"|cluster\.(gpus|multus_objects|multus_absent|networks|page|metrics|wait)|gateway\.prove|teardown\.(plan|others)"
 )
@@ -33,6 +33,7 @@ OF_THE_SITE = {
         "k3s_start": "starts K3s on these nodes, one after the other",
         "k3s.kubeconfig": "keeps the administrator's access here",
     },
+    "fabric": {"ansible.builtin.command": "as `verify`"},
     "gpu": {"kubernetes.core.k8s": "applies the device plugin"},
     "metrics": {
         "kubernetes.core.k8s": "applies exporters, alerts, dashboards",
@@ -121,7 +122,8 @@ def test_what_is_done_once_is_known_and_reaches_no_node_that_a_limit_leaves_out(
 
 def test_teardown_refuses_what_ends_on_every_node() -> None:
     """What is done once there belongs to one of the consents with which a limit is refused."""
-    rule = read(REPO / "playbooks/teardown.yml")[0]["roles"][0]["vars"]["operation_limit"]
+    roles = read(REPO / "playbooks/teardown.yml")[0]["roles"]
+    rule = next(role["vars"]["operation_limit"] for role in roles if role["role"] == "operation")
     assert all(consent in rule for consent in CONSENTS)
     parts = {"serving": "serving", "cluster": "cluster", "others": "cluster", "undo": "cluster"}
     changes = [one.where for one in tasks("teardown") if not READS.fullmatch(one.does)]

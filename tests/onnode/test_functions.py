@@ -137,6 +137,8 @@ def test_the_first_change_remembers_and_undo_goes_back(node: Node, monkeypatch, 
     assert not common.ORIGIN.exists()
     assert node.run(monkeypatch, "--undo") == 0
     assert capsys.readouterr().out.splitlines()[-1] == "as planned", "what was never changed is left alone"
+    assert node.run(monkeypatch, "--back") == 0  # udev tells of the port while the role undoes it
+    assert (node.device / "sriov_numvfs").read_text() == "0\n" and not common.ORIGIN.exists()
 
 
 def test_functions_that_were_there_before_get_their_names_and_macs_back(node: Node, monkeypatch) -> None:
@@ -395,7 +397,7 @@ def test_a_pod_whose_function_went_is_made_again_and_no_other_is(node: Node, mon
         return [{"ifname": "eth0"}, *([{"ifname": "net1"}] if argv[1].endswith("whole") else [])]
 
     monkeypatch.setattr(pods, "ask", ask)
-    assert node.run(monkeypatch, "--back") == 0
+    assert node.run(monkeypatch) == node.run(monkeypatch, "--back") == 0
     assert node.asked[-1] == "crictl stopp lost" and sum("stopp" in line for line in node.asked) == 1
     assert "pod lost-rank0-0: net1 went with its port; the pod is made again" in capsys.readouterr().out
 

@@ -43,6 +43,8 @@ def test_a_rank_is_told_by_its_log_and_by_its_processes(node: Path) -> None:
     inside = node / "cgroups/kubepods/poduid_1/x"
     inside.mkdir(parents=True)
     (inside / "cgroup.procs").write_text("77\n")
+    (node / "proc/77").mkdir(parents=True)
+    (node / "proc/77/status").write_text("Name:\tsglang\nNSpid:\t77\t9\n")
     seen = told(pods="glm-rank*-0", lines=1)
     assert "glm-rank0-0 runs, start 2" in seen[2] and seen[3:] == ["a last word"]
     assert told(pods="chat-rank*-0")[2:] == ["no rank was started here"]

@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 from sparkloom.base.errors import InputError
-from sparkloom.onnode import memory_guard
-from sparkloom.onnode.tasks import alone as on_node
 from sparkloom.site import alone
 from tests import inventories
 
@@ -68,16 +66,3 @@ def test_who_is_too_late_is_not_waited_for(tmp_path: Path, site: Path, monkeypat
     assert nodes["spark2"] == ["gave no answer in time"] and nodes["spark1"][:2] == ["sparks", "-i"]
     asked = {"do": "alone", "namespace": "sparkloom", "pods": "glm-rank*-0", "lines": 5}
     assert json.loads(nodes["spark1"][-1]) == asked
-
-
-@pytest.mark.parametrize(("processes", "told"), [(([1], [7]), "runs, start 3;"), (([], []), "does not run;")])
-def test_a_rank_whose_processes_are_gone_does_not_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: tuple[list[int], list[int]], told: str
-) -> None:
-    monkeypatch.setattr(memory_guard, "LOGS", tmp_path)
-    monkeypatch.setattr(memory_guard, "processes", lambda uid: processes)
-    log = tmp_path / "sparkloom_glm-rank0-0_u1" / on_node.ENGINE / "2.log"
-    log.parent.mkdir(parents=True)
-    log.write_text("2026-11-26T10:00:00Z stdout F [sparkloom rank 0] serving\n")
-    first = next(on_node.rank("sparkloom", "glm-rank0-0", "u1", "2", 0))
-    assert first.startswith(f"glm-rank0-0 {told}") and first.endswith("[sparkloom rank 0] serving")

@@ -123,6 +123,8 @@ def run(args: argparse.Namespace, plan: dict[str, Any]) -> list[str]:
     rails = [rail.Rail(each, args.sysfs) for each in plan["rails"]]
     if args.undo:
         return as_before(rails, args)
+    if args.back and not common.remembered():
+        return []  # undone: a port also comes to udev when its functions go
     if args.steady or args.back:
         return repaired(plan, rails, args)
     return applied(as_planned(plan, rails, args), args.check)
