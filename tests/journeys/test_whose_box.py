@@ -72,7 +72,9 @@ def test_boxes_that_changed_places_are_all_named_and_nothing_is_written(owner: T
     before = _state()
     record = init(owner, sparks).read_text()
     assert record.count("machine-id=") == 4
-    owner.type(f"sparkloom up --tags preflight {SITE}", 1).has("not up after", "cause: all")  # looked at, by their names
+    owner.type(f"sparkloom up --tags preflight {SITE}", 1).has(
+        "not up after", "cause: all"
+    )  # looked at, by their names
     assert kept_connections(owner) == [], "they end with the run"
     sparks.begin(TURNED)
     seen = owner.type(f"sparkloom up {SITE}", 1)
