@@ -266,6 +266,7 @@ def test_ranks_are_told_by_the_inventory_s_names(monkeypatch: pytest.MonkeyPatch
     """The cluster may call a node otherwise; what is said of no known node belongs to nobody's row."""
     mine = rendered(at="gx10-1")
     cluster: Any = FleetCluster(mine.rendered.objects)
+    cluster.nodes = lambda: {"gx10-1": {"ready": True}}
     installed(cluster, monkeypatch)
     monkeypatch.setattr(look.leftovers, "take", lambda reached, mine, dry: [])
     assert look.judged(cluster, mine) == []

@@ -65,10 +65,13 @@ def test_a_node_without_a_store_is_told_of(heard: tuple[list[dict[str, Any]], st
     assert event["outcome"] == "failed" and "spark1" in str(event["result"])
 
 
-def test_ansible_runs_three_tasks_whatever_is_asked(heard: tuple[list[dict[str, Any]], str]) -> None:
+def test_ansible_runs_eight_tasks_whatever_is_asked(heard: tuple[list[dict[str, Any]], str]) -> None:
     """On the old code a hundred and four, each with a process of its own for each node."""
     tasks = [line for line in heard[1].splitlines() if line.startswith("TASK [") and "Validating" not in line]
     assert [line.partition(" : ")[2].partition("]")[0] for line in tasks] == [
+        "Ask whose box each address leads to", "Compare the host key at each address with the record",
+        "Connect to these machines only", "Ask each machine which one it is",
+        "Compare that with the record, and record what is new",
         "Plan what is asked", "Ask every machine", "Judge that and the cluster",
     ]  # fmt: skip
 
