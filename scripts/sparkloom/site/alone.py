@@ -40,7 +40,7 @@ def _answers(inventory: Path, args: Data) -> Data:
     command = [program("ansible"), GROUP, "-i", str(inventory.resolve()), "-b", "-m", "sparkloom_node"]
     with tempfile.TemporaryDirectory() as folder:
         env = environment(
-            ANSIBLE_LOAD_CALLBACK_PLUGINS="1", ANSIBLE_CALLBACKS_ENABLED="ansible.builtin.tree",
+            ANSIBLE_LOAD_CALLBACK_PLUGINS="1", ANSIBLE_CALLBACKS_ENABLED="ansible.builtin.tree,sparkloom_once",
             ANSIBLE_CALLBACK_TREE_DIR=folder, ANSIBLE_TIMEOUT="5", ANSIBLE_SSH_RETRIES="0",
         )  # fmt: skip
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -165,7 +165,7 @@ def test_environment_variables() -> None:
         engines.catalog("vllm", "0.33.0"), {"VLLM_NVFP4_GEMM_BACKEND": "marlin", "VLLM_USE_FLASHINFER_SAMPLER": "0"}
     )
     assert [(problem.flag, problem.kind) for problem in vllm] == [("VLLM_NVFP4_GEMM_BACKEND", "unknown")]
-    assert "0.17.1 to 0.19.0" in vllm[0].message
+    assert "0.17.1 to 0.20.0" in vllm[0].message
 
 
 def test_a_variable_that_is_read_only_to_say_it_is_gone() -> None:
