@@ -460,3 +460,14 @@ def test_idle_time_counts_anew_after_a_restart(site: Site) -> None:
     site.world.now += 1
     site.round()
     assert site.world.there["alone"].up == 0
+
+
+def test_a_list_that_a_newer_release_wrote_is_read_and_a_wrong_one_is_refused() -> None:
+    """The file changes under a pod that runs; what it does not know is nothing to it."""
+    told = {
+        "name": "day", "label": "day", "model": "m", "address": "10.0.0.1", "sets": ["day-rank0"], "idle_seconds": 900,
+        "turn": "desk", "load_seconds": None, "limit_seconds": 60,
+    }  # fmt: skip
+    assert Group.of({**told, "unknown": 1}) == Group.of(told)
+    with pytest.raises(ValueError, match="could not convert"):
+        Group.of({**told, "idle_seconds": "soon"})

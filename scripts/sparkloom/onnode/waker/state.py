@@ -32,7 +32,18 @@ class Group:
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> Group:
-        return cls(**{**told, "sets": tuple(told["sets"])})
+        load = told["load_seconds"]
+        return cls(
+            name=str(told["name"]),
+            label=str(told["label"]),
+            model=str(told["model"]),
+            address=str(told["address"]),
+            sets=tuple(map(str, told["sets"])),
+            idle_seconds=float(told["idle_seconds"]),
+            turn=str(told["turn"]),
+            load_seconds=None if load is None else float(load),
+            limit_seconds=float(told["limit_seconds"]),
+        )
 
 
 class GroupsFile:
