@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparkloom.base.assumption import Assumption
-from sparkloom.base.errors import InputError
-from sparkloom.base.errors import Refused as Refused
+from sparkloom.base.errors import InputError, Refused
 from sparkloom.base.finding import Finding, errors, ranked
 from sparkloom.inputs import inventory as inventories
 from sparkloom.inputs import profile as profiles
@@ -18,7 +17,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.platform import Platform
 from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch import fabric as fabrics
-from sparkloom.launch import groups
+from sparkloom.launch import fleet_record
 from sparkloom.launch.groups import Placed
 from sparkloom.launch.resolve import Launch, Rank, resolve
 from sparkloom.launch.values import EnvVar, Setting
@@ -26,6 +25,11 @@ from sparkloom.launch.values import EnvVar, Setting
 if TYPE_CHECKING:  # who only renders loads no capacity
     from sparkloom.judge.capacity.verdict import Asked
     from sparkloom.judge.fleet import FleetPlan
+
+__all__ = [
+    "Case", "HandedOut", "Inventory", "Refused", "Rendered", "cluster", "fabric", "fleet", "hand_out", "judge",
+    "launch_dict", "plan", "rank_of", "render", "render_group", "suited", "take_in",
+]  # fmt: skip
 
 Inventory = str | Path | Mapping[str, Any] | Cluster | None
 POLICY = "refuse"  # of a site that says nothing else: model_serving_transport
@@ -231,7 +235,7 @@ def fleet(
     target = cluster(inventory)
     listed = serving.read(inventory, target)
     if runs is None:
-        runs = groups.recorded(record or groups.record_file(target.name), must=record is not None)
+        runs = fleet_record.read(record or fleet_record.path(target.name), must=record is not None)
     return fleets.plan(listed, target, runs)
 
 

@@ -10,7 +10,7 @@ import pytest
 from sparkloom.base import document
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import inventory, serving
-from sparkloom.launch import groups
+from sparkloom.launch import fleet_record
 
 CLUSTER = inventory.load()
 QWEN, OSS = "radixark--qwen3.8-27b-nvfp4", "openai--gpt-oss-120b"
@@ -136,16 +136,16 @@ def test_what_is_no_record_is_refused_by_name(content: str, tmp_path: Path) -> N
     file = tmp_path / "fleet.json"
     file.write_text(content)
     with pytest.raises(InputError, match=r"fleet\.json: no record of groups"):
-        groups.recorded(file)
+        fleet_record.read(file)
 
 
 def test_a_record_that_is_not_there_is_none_unless_it_was_named(tmp_path: Path) -> None:
-    assert groups.recorded(tmp_path / "none.json") == {}
+    assert fleet_record.read(tmp_path / "none.json") == {}
     with pytest.raises(InputError, match="no such file"):
-        groups.recorded(tmp_path / "none.json", must=True)
+        fleet_record.read(tmp_path / "none.json", must=True)
 
 
 def test_a_record_of_groups_that_are_nowhere_says_nothing(tmp_path: Path) -> None:
     file = tmp_path / "fleet.json"
     file.write_text(json.dumps({"groups": [{"name": "a", "profile": OSS, "nodes": []}]}))
-    assert groups.recorded(file) == {}
+    assert fleet_record.read(file) == {}

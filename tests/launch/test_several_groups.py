@@ -18,7 +18,7 @@ from sparkloom import case
 from sparkloom.inputs import addressing, inventory
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import from_vars
-from sparkloom.launch import downloads, fabric, groups
+from sparkloom.launch import downloads, fabric, fleet_record, groups
 from sparkloom.launch.groups import Running
 from sparkloom.onnode.host import links
 from sparkloom.render import rails_table
@@ -237,7 +237,7 @@ def test_the_plugin_reads_who_runs_from_the_record(monkeypatch: pytest.MonkeyPat
     file = tmp_path / "fleet.json"
     runs = {"name": "a", "profile": "a", "nodes": ["spark1", "spark2"], "vf": 0}
     file.write_text(json.dumps({"groups": [runs, {**runs, "name": "b", "nodes": ["spark4"], "vf": None}]}))
-    monkeypatch.setattr(groups, "record_file", lambda site: file)
+    monkeypatch.setattr(fleet_record, "path", lambda site: file)
     monkeypatch.setattr(ansible, "cluster", lambda _: listed())
     told = tasks.plan(context(), [{"nodes": ["spark3", "spark4"], "vf": 0}])
     tables = {node: told["nodes"][node]["private"]["pod"] for node in ("spark1", "spark4")}

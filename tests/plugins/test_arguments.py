@@ -164,7 +164,7 @@ CALLS = list(calls())
 
 
 def test_every_task_is_asked_for_by_a_role() -> None:
-    without_one = {"alone"}  # by `sparkloom status` and `logs`, where the cluster does not answer
+    without_one = {"without_api"}  # by `sparkloom status` and `logs`, where the cluster does not answer
     assert {do for _, _, _, do, _ in CALLS} | without_one == set(TASKS)
 
 

@@ -58,8 +58,8 @@ def init(
         if spark.interface.startswith("wl"):  # as systemd names what has no cable
             show.complain(f"  {spark.interface} is Wi-Fi: images take hours, each gap is an outage; plug a cable in\n")
     served = names.exact(profile or _answer("--profile", "profile to serve", _suited(len(found))))
-    saves = _saves(found) if hotplug is None else hotplug
-    cluster = new_site.write(folder, found, login, served, hotplug=saves)
+    allowed = _may_hotplug(found) if hotplug is None else hotplug
+    cluster = new_site.write(folder, found, login, served, hotplug=allowed)
     shown = Path(os.path.relpath(folder))
     show.words(f"wrote {shown}: {len(cluster.nodes)} Spark(s), serving {served}\n")
     show.words(f"host keys are in {known_hosts.place(shown)}; {COMPARE}\n")
@@ -67,7 +67,7 @@ def init(
     show.say(NEXT.format(name=name, profile=served, url=url, folder=shown))  # to be copied: never broken
 
 
-def _saves(found: Sequence[sparks.Spark]) -> bool:
+def _may_hotplug(found: Sequence[sparks.Spark]) -> bool:
     """Asked where it is switched on and a person sits here; else it stays as it is."""
     if len(found) < 2 or not any(spark.hotplug for spark in found) or not sys.stdin.isatty():
         return True

@@ -10,9 +10,9 @@ import typer
 from sparkloom.base.errors import InputError
 from sparkloom.cli import names, show, show_findings
 from sparkloom.cli.options import AskBecomePass, Inventory, Json
-from sparkloom.site import alone
 from sparkloom.site import logs as said
 from sparkloom.site import status as served
+from sparkloom.site import without_api
 from sparkloom.site.checks.report import sentence
 from sparkloom.site.doctor.run import run
 from sparkloom.site.doctor.verdict import Report
@@ -76,7 +76,7 @@ def status(
     try:
         now = served.status(inventory, profile and names.exact(profile), group)
     except InputError as error:
-        show.out(alone.look(error, inventory), json, alone.text)
+        show.out(without_api.look(error, inventory), json, without_api.text)
         raise typer.Exit(1) from None
     show.out(now, json, served.text)
     raise typer.Exit(0 if served.good(now) else 1)
@@ -94,5 +94,5 @@ def logs(
             show.say(line + "\n")
     except InputError as error:
         pods = f"{group or '*'}-rank{'*' if rank is None else rank}-0"
-        show.words(alone.text(alone.look(error, inventory, pods=pods, lines=400)) + "\n")
+        show.words(without_api.text(without_api.look(error, inventory, pods=pods, lines=400)) + "\n")
         raise typer.Exit(1) from None

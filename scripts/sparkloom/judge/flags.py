@@ -139,10 +139,11 @@ def _finding(launch: LaunchSketch, catalog: Catalog, problem: FlagProblem, decid
     sources = (catalog.source, *([catalog.asked.note] if catalog.asked.note else []))
     fix = IGNORED if ignored else FIXES.get(problem.kind, "write a value that this release takes")
     rule = f"flag-{problem.kind}"
-    where, message = _where(launch, problem), problem.message
-    found = Finding(where, rule, message, expected="", fix=fix, severity=severity, evidence=sources)
-    unknown = f"whether {catalog.engine} {catalog.asked.asked} does is not known here"
-    return found if decided else undecided(found, unknown, SURER)
+    where = _where(launch, problem)
+    found = Finding(where, rule, problem.message, expected="", fix=fix, severity=severity, evidence=sources)
+    if decided:
+        return found
+    return undecided(found, f"whether {catalog.engine} {catalog.asked.asked} does is not known here", SURER)
 
 
 def undecided(finding: Finding, why: str, fix: str) -> Finding:

@@ -36,10 +36,10 @@ def start(
     memory = next((one.instead for one in assumed if one.about == "memory"), "")
     decisive = [one for one in assumed if one.decides and not measured]
     ours = {rule.id for rule in rules.every() if rule.ours}
-    wrong, tight = errors(findings), [finding for finding in findings if finding.rule == TIGHT]
+    refused = [finding for finding in errors(findings) if finding.rule in ours]
+    wrong = [finding for finding in errors(findings) if finding.rule not in ours]
     undecided = [finding for finding in findings if finding.rule in (UNDECIDED, FILE)]
-    refused = [finding for finding in wrong if finding.rule in ours]
-    wrong = [finding for finding in wrong if finding.rule not in ours]
+    tight = [finding for finding in findings if finding.rule == TIGHT]
     if refused and not wrong and fits is not False:
         other = start([finding for finding in findings if finding not in refused], fits, assumed, measured)
         why = f": {other.why}" if other.why else ""

@@ -10,15 +10,11 @@ pod's address, which no two have.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
-from pathlib import Path
 from typing import Any
 
-from sparkloom.base import files, repository
-from sparkloom.base.errors import InputError
 from sparkloom.inputs import group_name
 from sparkloom.inputs.cluster import Cluster, Fabric, Node
 from sparkloom.inputs.profile import FlagValue
@@ -151,47 +147,3 @@ def seated(cluster: Cluster, vf: int | None) -> Cluster:
         return cluster
     rails: Fabric = cluster.fabric.model_copy(update={"serving_vf": vf})
     return cluster.model_copy(update={"fabric": rails})
-
-
-FILE = "fleet.json"
-
-
-def record_file(site: str) -> Path:
-    return repository.kept(site) / FILE
-
-
-def recorded(file: Path, *, must: bool = False) -> dict[str, Running]:
-    """By name; empty where nothing was recorded, which `must` refuses."""
-    try:
-        groups = json.loads(file.read_text(encoding="utf-8"))["groups"]
-        return {running.name: running for running in map(_running, groups) if running.nodes}
-    except FileNotFoundError:
-        if not must:
-            return {}
-        message = "no such file; expected what `sparkloom fleet plan --json` writes"
-        raise InputError.single(str(file), message, rule="missing-file") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        message = "no record of groups; expected what `sparkloom fleet plan --json` writes"
-        raise InputError.single(str(file), message, rule="bad-record") from None
-
-
-def record(file: Path, groups: Iterable[Running]) -> None:
-    """What runs now, whole or not at all."""
-    files.write(file, json.dumps({"groups": [_entry(one) for one in groups]}, indent=1) + "\n")
-
-
-def _entry(one: Running) -> dict[str, Any]:
-    kept = {key: getattr(one, key) for key in ("name", "profile", "nodes", "vf", "fraction")}
-    return kept | {"secrets": {"engine_key": one.engine_key}}
-
-
-def _running(data: dict[str, Any]) -> Running:
-    vf, fraction = data.get("vf"), data.get("fraction")
-    return Running(
-        str(data["name"]),
-        str(data["profile"]),
-        tuple(str(node) for node in data["nodes"]),
-        None if vf is None else int(vf),
-        fraction=None if fraction is None else float(fraction),
-        only=(data.get("secrets") or {}).get("engine_key") == ONLY_KEY,
-    )

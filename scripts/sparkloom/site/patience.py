@@ -51,7 +51,11 @@ def _bounds(given: Any, usual: float | None) -> Any:
 
 
 def patiently(
-    ask: Callable[[], Answer], method: str = "GET", *, seconds: float = SECONDS, ready: Callable[[], object] = time.time
+    ask: Callable[[], Answer],
+    method: str = "GET",
+    *,
+    seconds: float = SECONDS,
+    ready: Callable[[], object] | None = None,
 ) -> Answer:
     """The answer, or the last refusal once it has been the same for so long; `ready` is refused by one that starts."""
     from kubernetes.client import ApiException
@@ -62,7 +66,7 @@ def patiently(
         try:
             return ask()
         except (ApiException, HTTPError) as error:
-            starting = _refused(error) and _refused(_error(ready))
+            starting = ready is not None and _refused(error) and _refused(_error(ready))
             if time.monotonic() + pause > began + (STARTS if starting else seconds) or not passing(error, method):
                 raise (ApiException(503, NOT_YET) if starting else error) from None
         time.sleep(pause)

@@ -6,12 +6,12 @@ from __future__ import annotations
 import pytest
 
 from sparkloom.base.errors import InputError
-from sparkloom.inputs.importers import source
+from sparkloom.inputs.importers import pasted
 from sparkloom.inputs.importers.lexer import lex
 
 
 def words(text: str) -> list[str]:
-    return " ".join(source.plain(text, "a.txt").replace("\\\n", " ").split()).split(" ")
+    return " ".join(pasted.plain(text, "a.txt").replace("\\\n", " ").split()).split(" ")
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_quotes_of_a_page_quote() -> None:
 
 def test_options_on_lines_of_their_own_keep_their_lines() -> None:
     text = "docker run --gpus all\n  -e A=1\n  image:1\n  --model m\n\necho done\n"
-    assert source.plain(text, "a") == "docker run --gpus all \\\n  -e A=1 \\\n  image:1 \\\n  --model m\n\necho done\n"
+    assert pasted.plain(text, "a") == "docker run --gpus all \\\n  -e A=1 \\\n  image:1 \\\n  --model m\n\necho done\n"
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def test_options_on_lines_of_their_own_keep_their_lines() -> None:
     ],
 )
 def test_a_script_stays_as_it_is(text: str) -> None:
-    assert source.plain(text, "a") == text
+    assert pasted.plain(text, "a") == text
 
 
 def test_an_address_alone_is_no_recipe() -> None:
     with pytest.raises(InputError, match="nothing is fetched"):
-        source.plain("https://example.invalid/recipe.yaml\n", "a")
+        pasted.plain("https://example.invalid/recipe.yaml\n", "a")
 
 
 def test_long_nonsense_is_read_at_once() -> None:
     for text in ("(" * 200_000, "a@" * 100_000, "“" * 200_000, "—" * 200_000, "\\ \n" * 100_000):
-        lex(source.plain(text, "a")[:10], 1)
+        lex(pasted.plain(text, "a")[:10], 1)

@@ -216,11 +216,11 @@ def test_another_profile_for_one_group_keeps_its_name() -> None:
 
 
 def test_the_record_is_what_the_next_plan_reads(tmp_path: Path) -> None:
-    from sparkloom.launch import groups
+    from sparkloom.launch import fleet_record
 
     one = Running("chat", QWEN, ("spark4",), fraction=0.42, config_hash="digest")
-    groups.record(tmp_path / "fleet.json", [one])
-    assert groups.recorded(tmp_path / "fleet.json") == {"chat": Running("chat", QWEN, ("spark4",), fraction=0.42)}
+    fleet_record.write(tmp_path / "fleet.json", [one])
+    assert fleet_record.read(tmp_path / "fleet.json") == {"chat": Running("chat", QWEN, ("spark4",), fraction=0.42)}
 
 
 def test_one_profile_says_in_plain_words_what_is_in_its_way() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from sparkloom import case
-from sparkloom.launch import groups
+from sparkloom.launch import fleet_record
 from sparkloom.launch.groups import Running
 from sparkloom.onnode import stopping
 from sparkloom.onnode.now.labels import CONFIG_HASH, STOPS
@@ -125,7 +125,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         monkeypatch.setattr(client.Client, "facts", lambda *_: {})
         monkeypatch.setattr(proof.Proof, "prove", lambda self, *_: made.prove(self.group))
         monkeypatch.setattr(RenderedGroup, "folder", tmp_path)
-        monkeypatch.setattr(groups, "record_file", lambda _: tmp_path / "fleet.json")
+        monkeypatch.setattr(fleet_record, "path", lambda _: tmp_path / "fleet.json")
         yield made
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sparkloom.inputs.platform import GB10
 from sparkloom.inputs.precision import weight
 
+GIB = 2**30
 _POSTS = "forum posts and logs of four DGX Sparks with SGLang 0.5.10 to 0.5.13, 2026"
 
 
@@ -186,6 +187,3 @@ def all_reduce_s(ranks: int, message: float = 0.0, *, sockets: bool = False) -> 
         four = ALL_REDUCE_START_S.number + 6 * ALL_REDUCE_HOP_S.number
         start *= ALL_REDUCE_SOCKET_S.number / four
     return start + hops / ranks * message / (GB10.rail_gb_s * 1e9)
-
-
-GIB = 2**30

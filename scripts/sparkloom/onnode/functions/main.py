@@ -105,7 +105,7 @@ def repaired(plan: dict[str, Any], rails: list[rail.Rail], args: argparse.Namesp
         changes = [change for each in bare for change in applied(of_port(each, young), dry)]
         everything = all(each in ports or each.plan.get("whole") for each in rails)
         if everything and (changes or args.back):
-            changes += applied(pods.bereft(plan.get("runtimes", ())), dry)
+            changes += applied(pods.without_functions(plan.get("runtimes", ())), dry)
         changes += applied(recover(found, young), dry)
         for each in found:
             renamed = applied(each.name_functions(), dry)
@@ -113,8 +113,11 @@ def repaired(plan: dict[str, Any], rails: list[rail.Rail], args: argparse.Namesp
             changes += applied(each.settle_in(), dry)
         return changes
 
-    if args.back or not (first := mend(True)):
-        return mend(args.check) if args.back else []
+    if args.back:
+        return mend(args.check)
+    first = mend(True)
+    if not first:
+        return []
     time.sleep(args.steady)
     return mend(args.check) if mend(True) == first else []
 

@@ -17,7 +17,7 @@ from sparkloom.onnode.images.runtime import ImageError, Runtime
 from sparkloom.onnode.now.labels import ENGINES, NETWORKS
 
 
-def bereft(places: Sequence[Mapping[str, Any]]) -> Steps:
+def without_functions(places: Sequence[Mapping[str, Any]]) -> Steps:
     try:
         runtime = Runtime.here(places)
     except ImageError:

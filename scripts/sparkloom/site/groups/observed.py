@@ -10,7 +10,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs import group_name
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.serving import Serving
-from sparkloom.launch import fabric, groups
+from sparkloom.launch import fabric, fleet_record
 from sparkloom.launch.groups import Running
 from sparkloom.onnode.now.groups import Look, label, stopped
 from sparkloom.onnode.now.labels import ONLY_KEY
@@ -69,7 +69,7 @@ def known(cluster: Cluster) -> dict[str, Running]:
 
 def recorded(cluster: Cluster) -> dict[str, Running]:
     """By build/<site>/fleet.json, without asking anybody."""
-    return groups.recorded(groups.record_file(cluster.name))
+    return fleet_record.read(fleet_record.path(cluster.name))
 
 
 def stopped_by_label(reached: client.Client) -> dict[str, str]:

@@ -17,7 +17,7 @@ from sparkloom.inputs import profile
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.serving import called, whole
 from sparkloom.judge.fleet import FleetPlan, steps
-from sparkloom.launch import downloads, groups
+from sparkloom.launch import downloads, fleet_record
 from sparkloom.launch.groups import Placed, Running
 from sparkloom.onnode.now.labels import ONLY_SERVED
 from sparkloom.render.manifests import names
@@ -205,7 +205,7 @@ def refuse(findings: Iterable[Finding], *, force: bool) -> None:
 def keep(cluster: Cluster) -> list[str]:
     """build/<site>/fleet.json says what the cluster says; which of these groups sleep."""
     runs = observed.running(cluster)
-    groups.record(groups.record_file(cluster.name), runs.values())
+    fleet_record.write(fleet_record.path(cluster.name), runs.values())
     return [name for name, one in runs.items() if not one.awake and not one.stopped]
 
 

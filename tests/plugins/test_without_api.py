@@ -11,7 +11,7 @@ from sparkloom.onnode import memory_guard
 from sparkloom.onnode.task import Ended, Task
 from tests.plugins.loading import module
 
-alone = module("alone")
+without_api = module("without_api")
 LOG = """2026-11-26T10:00:00.1Z stdout F [sparkloom rank 0 epoch 2] serving: every rank is ready
 2026-11-26T10:00:01.2Z stderr F a last word
 """
@@ -22,13 +22,13 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, folder in (("LOGS", "logs"), ("CGROUPS", "cgroups"), ("PROC", "proc")):
         monkeypatch.setattr(memory_guard, name, tmp_path / folder)
     said = {"systemctl": "k3s.service loaded failed failed Lightweight Kubernetes\n", "journalctl": "K3s: no etcd\n"}
-    monkeypatch.setattr(alone, "run", lambda *argv: said.get(argv[0]) or LOG)
+    monkeypatch.setattr(without_api, "run", lambda *argv: said.get(argv[0]) or LOG)
     return tmp_path
 
 
 def told(**params: Any) -> list[str]:
     with pytest.raises(Ended) as ended:
-        alone.main(Task(params, check_mode=False), "sparkloom", **params)
+        without_api.main(Task(params, check_mode=False), "sparkloom", **params)
     return list(ended.value.result["told"])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sparkloom.base.errors import InputError
-from sparkloom.site import alone
+from sparkloom.site import without_api
 from tests import inventories
 
 AWAY = InputError.single("~/.kube/home", "the cluster's API cannot be reached: Connection refused", rule="no-cluster")
@@ -27,14 +27,14 @@ def site(tmp_path: Path) -> Path:
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, answers: dict[str, Any]) -> None:
-    monkeypatch.setattr(alone, "_answers", lambda inventory, args: answers)
+    monkeypatch.setattr(without_api, "_answers", lambda inventory, args: answers)
 
 
 def test_each_spark_speaks_for_itself_and_what_none_knows_is_said(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answering(monkeypatch, SAYS)
-    shown = alone.look(AWAY, site)
+    shown = without_api.look(AWAY, site)
     assert shown["serving"] is None and list(shown["nodes"]) == ["spark1", "spark2", "spark3", "spark4"]
-    text = alone.text(shown).splitlines()
+    text = without_api.text(shown).splitlines()
     assert "Connection refused" in text[0] and text[2:5] == ["spark1", *(f"  {one}" for one in SAYS["spark1"]["told"])]
     assert text[5:7] == ["spark2", "  does not answer on SSH at 127.0.0.12 (Connection refused)"]
     assert text[8] == "  gave no answer in time" and text[-1].startswith("not known without the API")
@@ -43,11 +43,11 @@ def test_each_spark_speaks_for_itself_and_what_none_knows_is_said(site: Path, mo
 def test_what_no_spark_tells_either_stays_unusable_input(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answering(monkeypatch, {"spark2": SAYS["spark2"]})
     with pytest.raises(InputError, match=r"No Spark tells either: spark1 .*; spark2 does not answer"):
-        alone.look(AWAY, site)
+        without_api.look(AWAY, site)
     other = InputError.single("group", "no such group", rule="no-such-group")
     for error, inventory in ((other, site), (AWAY, None)):
         with pytest.raises(InputError) as raised:
-            alone.look(error, inventory)
+            without_api.look(error, inventory)
         assert raised.value is error
 
 
@@ -60,9 +60,9 @@ def test_who_is_too_late_is_not_waited_for(tmp_path: Path, site: Path, monkeypat
         "(folder / 'spark1').write_text(json.dumps({'told': sys.argv[1:]}))\ntime.sleep(60)\n"
     )
     slow.chmod(slow.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setattr(alone, "program", lambda name: str(slow))
-    monkeypatch.setattr(alone, "SECONDS", 2)
-    nodes = alone.look(AWAY, site, pods="glm-rank*-0", lines=5)["nodes"]
+    monkeypatch.setattr(without_api, "program", lambda name: str(slow))
+    monkeypatch.setattr(without_api, "SECONDS", 2)
+    nodes = without_api.look(AWAY, site, pods="glm-rank*-0", lines=5)["nodes"]
     assert nodes["spark2"] == ["gave no answer in time"] and nodes["spark1"][:2] == ["sparks", "-i"]
-    asked = {"do": "alone", "namespace": "sparkloom", "pods": "glm-rank*-0", "lines": 5}
+    asked = {"do": "without_api", "namespace": "sparkloom", "pods": "glm-rank*-0", "lines": 5}
     assert json.loads(nodes["spark1"][-1]) == asked

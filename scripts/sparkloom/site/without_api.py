@@ -27,7 +27,7 @@ def look(error: InputError, inventory: Path | None, **asked: Any) -> Data:
     if problem.rule != "no-cluster" or inventory is None:
         raise error
     cluster = case.cluster(inventory)
-    answers = _answers(inventory, {"do": "alone", "namespace": cluster.namespace, **asked})
+    answers = _answers(inventory, {"do": "without_api", "namespace": cluster.namespace, **asked})
     nodes = {node.name: _lines(node.name, answers.get(node.name, {})) for node in cluster.nodes}
     if not any("told" in answer for answer in answers.values()):
         why = "; ".join(f"{name} {said}" for name, (said, *_) in nodes.items())
