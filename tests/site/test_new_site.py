@@ -63,7 +63,8 @@ def test_who_sits_there_is_asked_whether_the_card_may_go_off(ssh: Path, tmp_path
     found = sparks.look(reached, "ada")
     monkeypatch.setattr(beginning.sys, "stdin", type("Person", (), {"isatty": lambda _: True})())
     monkeypatch.setattr(beginning, "_answer", lambda option, question, proposed: "n" if "18 W" in question else "")
-    assert not beginning._saves(found) and beginning._saves([spark._replace(hotplug=False) for spark in found])
+    assert not beginning._may_hotplug(found)
+    assert beginning._may_hotplug([spark._replace(hotplug=False) for spark in found])
     given = [word for one in reached for word in ("-a", one)]
     done = piped("init", "still", *given, "--user", "ada", "--profile", "minimax-m2.5-nvfp4--2node", "--no-hotplug")
     assert done.code == 0 and not inventory.load(tmp_path / "inventories/still").fabric.hotplug

@@ -16,7 +16,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.judge import fleet
 from sparkloom.judge.fleet import FleetPlan, needs
 from sparkloom.judge.fleet.plan import pose
-from sparkloom.launch import groups
+from sparkloom.launch import fleet_record
 from sparkloom.launch.groups import Running
 from tests.judge.fleet import brute
 from tests.judge.fleet.sites import judged_once, serves, site
@@ -200,7 +200,7 @@ def test_a_step_moves_no_other_group_that_need_not_move(drawn: tuple[Cluster, It
     first = planned(cluster, before)
     assume(first is not None and first.fits is not False)
     assert first
-    running = {one["name"]: groups._running(one) for one in first.as_dict()["groups"]}
+    running = {one["name"]: fleet_record._running(one) for one in first.as_dict()["groups"]}
     second = planned(cluster, after, running)
     assume(second is not None and second.fits is not False)
     assert second
