@@ -85,10 +85,31 @@ def test_the_unit_writes_down_what_it_starts_with() -> None:
 def test_no_rule_of_ours_holds_for_somebody_elses_pods() -> None:
     """`restricted` by the API server's admission configuration refused a person's own pods in their own namespaces."""
     planned = machines.plan(site(THREE), chosen())
-    for host in planned["hosts"]:
-        assert "admission" not in json.dumps(planned["hosts"][host]) and "kube-apiserver-arg" not in settings(
-            planned, host
-        )
+    assert "admission" not in json.dumps(planned)
+
+
+@pytest.mark.parametrize(
+    ("chosen_by_site", "backend", "goes"),
+    [({}, "wireguard-native", "flannel.1"), ({"flannel-backend": "vxlan"}, "vxlan", "flannel-wg")],
+)
+def test_what_pods_of_two_nodes_say_is_encrypted_unless_the_site_says_otherwise(
+    chosen_by_site: dict[str, str], backend: str, goes: str
+) -> None:
+    planned = machines.plan(site(THREE), chosen(k3s_server_config=chosen_by_site))
+    backends = {host: settings(planned, host).get("flannel-backend") for host in planned["hosts"]}
+    assert backends == {**dict.fromkeys(THREE, backend), "spark4": None}, "an agent asks its server"
+    for wanted in planned["hosts"].values():
+        (unit,) = [file["content"] for file in wanted["files"] if file["path"] == paths.unit(wanted["role"])]
+        assert f"ip link delete {goes}\n" in unit
+
+
+def test_a_server_writes_down_who_asked_and_never_what_a_secret_holds() -> None:
+    planned = machines.plan(site(), chosen())
+    (policy,) = [file for file in planned["hosts"]["spark1"]["files"] if file["path"] == paths.AUDIT]
+    levels = {rule["level"] for rule in yaml.safe_load(policy["content"])["rules"]}
+    assert levels == {"None", "Metadata"} and policy["mode"] == "0600"
+    assert f"audit-policy-file={paths.AUDIT}" in settings(planned, "spark1")["kube-apiserver-arg"]
+    assert paths.AUDIT not in planned["hosts"]["spark2"]["expected"]
 
 
 def test_a_registry_of_the_site_is_kept() -> None:

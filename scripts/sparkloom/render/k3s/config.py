@@ -19,6 +19,15 @@ PORT = 6443
 # registry, by which nodes share images.
 LISTENS = {"server": (PORT, 2379, 2380, 10250, 5001), "agent": (10250, 5001)}
 UNIT = Path(__file__).with_name("k3s.service")
+SYSCTL, AUDIT = (Path(__file__).with_name(name) for name in ("kernel.conf", "audit-policy.yaml"))
+AUDITED = {
+    "log-path": paths.AUDIT_LOG,
+    "policy-file": paths.AUDIT,
+    "log-maxage": 30,
+    "log-maxbackup": 3,
+    "log-maxsize": 20,
+}
+WIREGUARD = "wireguard-native"
 HEADER = "# Written by sparkloom (role k3s); changed in the inventory, not here.\n"
 
 
@@ -51,6 +60,8 @@ def config(cluster: Cluster, members: list[Machine], member: Machine, options: O
         # not the rails: flannel would take whichever interface has the default route
         "flannel-iface": member.interface,
         "token-file": paths.TOKEN,
+        # the kubelet refuses other settings of the kernel than the unit made, in place of changing them itself
+        "protect-kernel-defaults": True,
         "kubelet-arg": options.kubelet_args,
     }
     if member.fabric_index is not None:
@@ -74,7 +85,10 @@ def _server(cluster: Cluster, members: list[Machine], member: Machine, options: 
         "secrets-encryption": True,
         "embedded-registry": True,
         "disable": options.disable,
+        "kube-apiserver-arg": [f"audit-{name}={value}" for name, value in AUDITED.items()],
     }
+    if len(members) > 1:
+        told["flannel-backend"] = WIREGUARD  # prompts and keys cross the management network
     if member.first:
         told["cluster-init"] = True  # etcd even for one server: snapshots, and room for two more
     for key, flag in (("pod_cidr", "cluster-cidr"), ("service_cidr", "service-cidr")):
@@ -112,18 +126,25 @@ def text(data: dict[str, Any]) -> str:
 
 def stamped(member: Machine) -> list[str]:
     """Files whose change asks for a restart. The first server made its token itself, and K3s would refuse another."""
-    common = [paths.BINARY, paths.CONFIG, paths.REGISTRIES, paths.unit(member.role)]
+    common = [paths.BINARY, paths.CONFIG, paths.REGISTRIES, paths.SYSCTL, paths.unit(member.role)]
+    audit = [paths.AUDIT] if member.role == "server" else []
     tokens = [] if member.first else [paths.TOKEN]
-    return [*common, *tokens]
+    return [*common, *audit, *tokens]
 
 
-def unit(member: Machine) -> str:
-    """Ours, not the installer's: it writes down what K3s is started with, and lets pods pin RDMA memory."""
+def unit(member: Machine, options: Options) -> str:
+    """Ours, not the installer's: it writes down what K3s is started with, and lets pods pin RDMA memory.
+
+    The link of flannel's other backend goes first: its routes are narrower, and pods would go on talking through it.
+    """
+    encrypted = options.server_config.get("flannel-backend", WIREGUARD) == WIREGUARD
     return Template(UNIT.read_text(encoding="utf-8")).substitute(
         role=member.role,
         kind="notify" if member.role == "server" else "exec",
         search=paths.SEARCH,
         read=" ".join(stamped(member)),
         stamp=paths.STAMP,
+        sysctl=paths.SYSCTL,
+        other_link="flannel.1" if encrypted else "flannel-wg",
         k3s=paths.BINARY,
     )

@@ -77,8 +77,11 @@ def _host(cluster: Cluster, every: list[Machine], member: Machine, options: Opti
     files = {
         paths.CONFIG: (config.text(told), "0600"),
         paths.REGISTRIES: (config.text(config.registries(options)), "0600"),
-        paths.unit(member.role): (config.unit(member), "0644"),
+        paths.SYSCTL: (config.SYSCTL.read_text(encoding="utf-8"), "0644"),
+        paths.unit(member.role): (config.unit(member, options), "0644"),
     }
+    if member.role == "server":
+        files[paths.AUDIT] = (config.AUDIT.read_text(encoding="utf-8"), "0600")
     return {
         "role": member.role,
         "first": member.first,

@@ -6,11 +6,14 @@ BINARY = "/usr/local/bin/k3s"
 ETC = "/etc/rancher/k3s"
 CONFIG = f"{ETC}/config.yaml"
 REGISTRIES = f"{ETC}/registries.yaml"
+AUDIT = f"{ETC}/audit-policy.yaml"  # of a server: what its API writes down
+SYSCTL = "/etc/sysctl.d/90-sparkloom-k3s.conf"  # what the kubelet asks of the kernel
 TOKEN = f"{ETC}/sparkloom-token"
 AGENT_TOKEN = f"{ETC}/sparkloom-agent-token"
 KUBECONFIG = f"{ETC}/k3s.yaml"
 
 DATA = "/var/lib/rancher/k3s"
+AUDIT_LOG = f"{DATA}/server/logs/audit.log"
 # fixed since v1.31.2; before, it moved with every release (docs.k3s.io, "CNI")
 CNI = f"{DATA}/data/cni"
 IMAGES = f"{DATA}/agent/images"
@@ -35,7 +38,7 @@ def unit(role: str) -> str:
 
 
 # What the role's files are; K3s' own data is below DATA and /var/lib/kubelet.
-OURS = (BINARY, CONFIG, REGISTRIES, TOKEN, AGENT_TOKEN, KUBECONFIG, RECORD, STAGING, ARCHIVES, STAMP)
+OURS = (BINARY, CONFIG, REGISTRIES, AUDIT, SYSCTL, TOKEN, AGENT_TOKEN, KUBECONFIG, RECORD, STAGING, ARCHIVES, STAMP)
 LOGS = ("/var/log/pods", "/var/log/containers")  # kubelet's: pods' output, and links to it
 DRIVERS = tuple(
     f"/usr/libexec/kubernetes{inner}"
@@ -45,4 +48,4 @@ DRIVERS = tuple(
 LEFT = (DATA, ETC, "/var/lib/kubelet", "/etc/rancher/node", "/run/k3s", "/run/flannel", "/var/lib/cni", *LOGS)
 # Taken away when nothing else is in them, the innermost first: somebody's volume driver may lie among kubelet's.
 EMPTY = ("/etc/rancher", "/var/lib/rancher", *DRIVERS)
-LINKS = ("cni0", "flannel.1", "flannel-v6.1", "flannel-wg", "kube-ipvs0")
+LINKS = ("cni0", "flannel.1", "flannel-v6.1", "flannel-wg", "flannel-wg-v6", "kube-ipvs0")
