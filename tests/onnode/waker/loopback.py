@@ -417,15 +417,15 @@ class Waker:
         mine = re.compile(rf'^sparkloom_waker_state{{group="[^"]+",model="{re.escape(name)}",state="(\w+)"}} 1$', re.M)
         return next(iter(mine.findall(self.get("/metrics")[1])), "")
 
-    def ask(self, group: str, *, stream: bool = True, body: bytes = b"{}") -> HTTPConnection:
+    def ask(self, group: str, *, stream: bool = True, body: bytes = b"{}", key: str = "sk-own") -> HTTPConnection:
         """As the router does; the answer is still to come."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
         told = {"x-sparkloom-stream": "true"} if stream else {}
-        connection.request("POST", CHAT, body, {"x-sparkloom-group": group, "Authorization": "Bearer sk-own", **told})
+        connection.request("POST", CHAT, body, {"x-sparkloom-group": group, "Authorization": f"Bearer {key}", **told})
         return connection
 
-    def whole(self, group: str, *, stream: bool = True, body: bytes = b"{}") -> Told:
-        with contextlib.closing(self.ask(group, stream=stream, body=body)) as connection:
+    def whole(self, group: str, **more: Any) -> Told:
+        with contextlib.closing(self.ask(group, **more)) as connection:
             return Told.of(connection)
 
     def end(self) -> int:

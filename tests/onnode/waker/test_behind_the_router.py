@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import time
 from pathlib import Path
@@ -49,7 +50,8 @@ def folder(tmp_path: Path) -> Path:
 def test_a_request_wakes_it_through_the_router_and_it_sleeps_again(folder: Path) -> None:
     with site(folder, NAME, load=3.0) as made:
         model = made.models[NAME]
-        told = {"idle_seconds": 8, "label": "org--chat-15"}
+        proof = hashlib.sha256(b"sk-own-of-the-engine").hexdigest()
+        told = {"idle_seconds": 8, "label": "org--chat-15", "proof": proof}
         made.tell(**{NAME: told})
         made.routers[0].listening.close()
         waker = made.waker()

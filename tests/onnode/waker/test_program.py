@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import socket
 import threading
 import time
@@ -40,6 +41,17 @@ def test_a_stopped_group_is_started_for_nobody(tmp_path: Path) -> None:
             assert (told.status, told.code, told.again, told.awake) == (503, "model_stopped", "60", False)
             assert "is stopped by anna@laptop, 2026-11-26 11:20 UTC" in told.words
         assert waker.state("chat") == "stopped" and not made.cluster.changes
+
+
+def test_who_does_not_show_the_engine_s_key_wakes_nobody(tmp_path: Path) -> None:
+    with site(tmp_path, "chat") as made:
+        made.tell(chat={"proof": hashlib.sha256(b"sk-own").hexdigest()})
+        waker = made.waker()
+        for key in ("", "sk-else", "sk-own2"):
+            told = waker.whole("chat", key=key)
+            assert (told.status, told.code, told.awake) == (503, "model_not_up", False)
+        assert waker.state("chat") == "asleep" and not made.cluster.changes
+        assert waker.whole("chat").awake
 
 
 def test_awake_is_said_when_the_router_knows_it_too(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import patience
 from sparkloom.launch.groups import Running
 from sparkloom.onnode.waker.state import Group, GroupsFile
-from sparkloom.render import manifests
+from sparkloom.render import keys, manifests
 from sparkloom.render.manifests import names
 from sparkloom.render.manifests import waker as objects
 from sparkloom.site import waker
@@ -77,10 +79,22 @@ def test_the_last_proved_start_says_how_long_one_takes(tmp_path: Path, monkeypat
     _, found = site(tmp_path)
     asked: list[str] = []
     monkeypatch.setattr(waker.records, "read", lambda reached, name: asked.append(name) or {"ready_seconds": 488.2})
-    (chat,) = waker.timed(None, found, RUNS)  # type: ignore[arg-type]
+    (chat,) = waker.timed(keeping({}), found, RUNS)
     assert (chat.load_seconds, asked) == (488.2, ["chat-served"])
     monkeypatch.setattr(waker.records, "read", lambda reached, name: {})
-    assert waker.timed(None, found, RUNS) == found  # type: ignore[arg-type]
+    assert waker.timed(keeping({}), found, RUNS) == found
+
+
+def test_the_router_is_known_by_the_key_of_the_group_s_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, found = site(tmp_path)
+    monkeypatch.setattr(waker.records, "read", lambda reached, name: {})
+    (chat,) = waker.timed(keeping({RUNS["chat"].engine_key: {keys.BARE_FILE: "sk-own"}}), found, RUNS)
+    assert chat.proof == hashlib.sha256(b"sk-own").hexdigest()
+
+
+def keeping(secrets: dict[str, dict[str, str]]) -> Any:
+    """A cluster of which only these Secrets are asked."""
+    return SimpleNamespace(secret=secrets.get)
 
 
 def test_it_scales_the_sets_on_demand_and_changes_nothing_else(tmp_path: Path) -> None:

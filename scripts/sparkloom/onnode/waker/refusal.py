@@ -73,5 +73,10 @@ def unknown(name: str) -> Refusal:
     return Refusal(404, "model_not_found", f"no model on demand is called {name!r}")
 
 
+def unproven(name: str) -> Refusal:
+    """Of the router's too, for the minute in which one of both reads a new key of the engine before the other."""
+    return Refusal(503, "model_not_up", f"{name} is woken by the site's router alone; try again", 10)
+
+
 def leaves(name: str) -> Refusal:
     return Refusal(503, "model_wakes", f"what starts {name} is made anew itself; try again", SOONEST)

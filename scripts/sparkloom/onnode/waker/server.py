@@ -1,11 +1,14 @@
 """Holds a request while its group starts, and says why not where it does not.
 
 The router asks with the client's whole request, after it has looked at the key. What it brings in its body is thrown
-away: to "awake" the router answers by sending the request to the engine. No policy lets anybody else in.
+away: to "awake" the router answers by sending the request to the engine. No policy lets anybody else in, and
+whoever comes shows the key of the group's engine, as the router does.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import select
 import socket
 from collections.abc import Callable, Iterator
@@ -56,6 +59,11 @@ class Server(http_server.Server):
             return 200, prometheus.KIND, metrics.page(self.groups, self.controller)
         return 404, TEXT, "no such page here\n"
 
+    def proven(self, name: str, shown: str) -> bool:
+        state = self.groups.states.get(name)
+        given = hashlib.sha256(shown.removeprefix("Bearer ").encode()).hexdigest()
+        return not state or not state.group.proof or hmac.compare_digest(given, state.group.proof)
+
     def awaited(self, name: str, streams: bool, gone: Callable[[], bool]) -> Refusal | None:
         """The answer when there is one; None for a client that left."""
         self._ask_again(name)
@@ -104,6 +112,8 @@ class Handler(http_server.Handler):
         if not self._body_is_read():
             return self._tell(Refusal(400, "bad_request", "a request has one Content-Length, and as long a body"))
         name = self.headers.get(GROUP, "") if self.path.startswith("/v1/") else ""
+        if not self.server.proven(name, self.headers.get("Authorization", "")):
+            return self._tell(refusal.unproven(name))
         with self.server.held():
             told = self.server.awaited(name, self.headers.get(STREAM) == "true", self._left)
             if told:

@@ -13,7 +13,8 @@ GROUPS = "groups.json"  # the file's name
 
 @dataclass(frozen=True)
 class Group:
-    """`label`: its name in the cluster; `address`: its Service; `turn`: of groups that share a place, else empty."""
+    """`label`: its name in the cluster; `address`: its Service; `turn`: of groups that share a place, else empty;
+    `proof`: the SHA-256 of its engine's own key, which the router shows."""
 
     name: str
     label: str
@@ -24,6 +25,7 @@ class Group:
     turn: str
     load_seconds: float | None
     limit_seconds: float
+    proof: str = ""
 
     @property
     def place(self) -> str:
@@ -43,6 +45,7 @@ class Group:
             turn=str(told["turn"]),
             load_seconds=None if load is None else float(load),
             limit_seconds=float(told["limit_seconds"]),
+            proof=str(told.get("proof", "")),
         )
 
 
