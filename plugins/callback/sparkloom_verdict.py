@@ -15,7 +15,7 @@ from ansible import context
 from ansible.plugins.callback import CallbackBase
 
 from sparkloom.site import lease, up
-from sparkloom.site.doctor import drift
+from sparkloom.site.doctor import events
 from sparkloom.site.ending import Ending, Outcome, causes, does, words
 
 DOCUMENTATION = """
@@ -47,7 +47,7 @@ class CallbackModule(CallbackBase):
             aside.replace(self._notes)
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
-        self._silent = self._silent or drift.PLAY in play.tags
+        self._silent = self._silent or events.PLAY in play.tags
         self._note(stage=str(play.get_name()))
         up.tell("play", name=play.get_name(), tags=list(play.tags))
 

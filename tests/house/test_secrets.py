@@ -14,6 +14,7 @@ from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.render import keys
 from sparkloom.render.manifests import pod_secrets, supervision
+from sparkloom.site.groups import secrets
 from sparkloom.site.groups.group import RenderedGroup
 from tests.render.manifests import case
 
@@ -64,7 +65,7 @@ def test_the_key_is_in_no_rendered_object_and_no_environment(tmp_path: Path) -> 
 
 def made(cluster: Cluster, name: str) -> Any:
     group = RenderedGroup(product.render(name, force=True), "refuse")
-    return group, list(group.secrets(cluster, dry=False))  # type: ignore[arg-type]
+    return group, list(secrets.of_group(cluster, group, dry=False))  # type: ignore[arg-type]
 
 
 def test_the_engine_s_own_key_is_made_once_and_told_to_nobody() -> None:

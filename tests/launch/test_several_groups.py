@@ -24,7 +24,7 @@ from sparkloom.onnode.host import links
 from sparkloom.render import rails_table
 from sparkloom.render.manifests import attachments
 from sparkloom.site import ansible, nodefiles
-from sparkloom.site.checks import kubernetes, rails
+from sparkloom.site.checks import networks, rails
 from sparkloom.site.tasks import fabric as tasks
 from tests.launch.test_fabric import variables
 from tests.places import REPO
@@ -53,7 +53,7 @@ def test_every_function_that_a_group_may_get_has_an_address_and_an_attachment() 
     assert len({e.address for e in plan.endpoints}) == len({e.mac for e in plan.endpoints}) == 4 * 2 * 4
     names = [item["metadata"]["name"] for item in attachments.definitions(cluster)]
     assert names == [f"rail-{rail}-vf{vf}" for rail in "ab" for vf in range(4)]
-    assert set(kubernetes.planned_attachments(cluster)) == set(names)
+    assert set(networks.planned(cluster)) == set(names)
     links = fabric.netplan(plan, "spark2")["network"]["ethernets"]
     assert links["enp1s0f0v3"]["addresses"] == ["192.168.100.60/24"]
     told = nodefiles.every(cluster, plan)["spark2"]
@@ -73,8 +73,8 @@ def test_what_a_group_is_given_is_what_the_hosts_have() -> None:
             assert ends == {rail: hosts[node, rail, group.vf] for rail in ends}
         seated = groups.seated(cluster, group.vf)
         used = {e.attachment for e in fabric.plan(seated).of("spark1", group.vf)}
-        assert used <= set(kubernetes.planned_attachments(cluster))
-        assert kubernetes.planned_attachments(seated) == kubernetes.planned_attachments(cluster)
+        assert used <= set(networks.planned(cluster))
+        assert networks.planned(seated) == networks.planned(cluster)
 
 
 def test_a_group_more_changes_nothing_on_a_host() -> None:

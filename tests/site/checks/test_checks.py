@@ -14,7 +14,7 @@ from sparkloom.inputs import inventory
 from sparkloom.launch import fabric
 from sparkloom.onnode.now.labels import NETWORKS
 from sparkloom.site import ansible
-from sparkloom.site.checks import kubernetes, rails
+from sparkloom.site.checks import kubernetes, networks, rails
 
 CLUSTER = inventory.load()
 PLAN = fabric.plan(CLUSTER)
@@ -166,7 +166,7 @@ def ranks() -> list[dict[str, Any]]:
 @pytest.fixture
 def facts() -> dict[str, Any]:
     nodes = {node: {"ready": True, "gpus": 1, "cordoned": False} for node in NODES}
-    return {"nodes": nodes, "runtime_class": True, "attachments": kubernetes.planned_attachments(CLUSTER)}
+    return {"nodes": nodes, "runtime_class": True, "attachments": networks.planned(CLUSTER)}
 
 
 def test_a_cluster_with_everything_passes(facts: dict[str, Any]) -> None:
@@ -208,10 +208,10 @@ def test_a_group_that_shares_its_spark_is_not_started_where_a_gpu_is_offered_onc
 
 
 def test_every_network_of_the_plan_is_read_back() -> None:
-    planned = kubernetes.planned_attachments(CLUSTER)
+    planned = networks.planned(CLUSTER)
     assert set(planned) == {"rail-a-vf0", "rail-a-vf1", "rail-b-vf0", "rail-b-vf1"}
-    assert kubernetes.attached(CLUSTER, planned, planned) == []
+    assert networks.judge(CLUSTER, planned, planned) == []
     spaced = {name: json.dumps(json.loads(text), indent=4) for name, text in planned.items()}
-    assert kubernetes.attached(CLUSTER, planned, spaced) == [], "another layout of the same JSON"
-    (finding,) = kubernetes.attached(CLUSTER, planned, {**planned, "rail-b-vf1": "{"})
+    assert networks.judge(CLUSTER, planned, spaced) == [], "another layout of the same JSON"
+    (finding,) = networks.judge(CLUSTER, planned, {**planned, "rail-b-vf1": "{"})
     assert "rail-b-vf1: no JSON" in finding.message

@@ -15,7 +15,7 @@ from sparkloom.render.manifests import names
 from sparkloom.site import doctor
 from sparkloom.site.checks import kubernetes, report, serving
 from sparkloom.site.checks.report import as_dict
-from sparkloom.site.doctor import drift, look, roles, verdict
+from sparkloom.site.doctor import drift, events, look, roles, verdict
 from sparkloom.site.groups import records
 from sparkloom.site.groups.group import RenderedGroup
 from tests.fleet_cluster import FleetCluster, installed
@@ -26,11 +26,11 @@ FILE = {"before": "vm.swappiness = 60\n", "after": "vm.swappiness = 1\n", "befor
 
 def event(
     outcome: str = "changed", role: str = "node_base", host: str = "spark1", area: str = "main", **result: Any
-) -> drift.Event:
-    return drift.Event(host=host, role=role, area=area, task="Keep it", outcome=outcome, result=result)
+) -> events.Event:
+    return events.Event(host=host, role=role, area=area, task="Keep it", outcome=outcome, result=result)
 
 
-def one(*seen: drift.Event) -> Finding:
+def one(*seen: events.Event) -> Finding:
     (finding,) = doctor.report(seen, NODES).findings
     return finding
 
@@ -110,11 +110,11 @@ def test_a_part_that_was_never_applied_is_one_finding() -> None:
 def test_what_is_heard_of_a_task_holds_no_whole_answer_and_nothing_where_nothing_is_amiss() -> None:
     applied = roles.own("multus", "main", "Apply")
     mixed = {"changed": True, "result": {"spec": "large"}, "differing": [{"kind": "Pod", "name": "p", "diff": {}}]}
-    (kept,) = drift.of_task("cluster", applied, mixed)
+    (kept,) = events.of_task("cluster", applied, mixed)
     assert (kept["role"], kept["area"], kept["task"], kept["outcome"]) == ("multus", "main", "Apply", "changed")
     assert [one["name"] for one in kept["result"]["differing"]] == ["p"] and "large" not in str(kept)
-    assert drift.of_task("spark1", applied, {"changed": False}) == []
-    assert [drift.of_task("spark1", applied, answer)[0]["outcome"] for answer in (
+    assert events.of_task("spark1", applied, {"changed": False}) == []
+    assert [events.of_task("spark1", applied, answer)[0]["outcome"] for answer in (
         {"unreachable": True, "changed": True}, {"failed": True, "changed": True}, {"rows": [1]}, {"words": "x"},
     )] == ["unreachable", "failed", "judged", "judged"]  # fmt: skip
 
@@ -163,9 +163,9 @@ def test_a_long_file_shows_its_first_difference() -> None:
 
 
 def test_a_role_of_two_playbooks_is_mended_by_the_one_of_its_area() -> None:
-    host = drift.Event(host="spark1", role="gpu_runtime", area="host", task="x", outcome="changed", result={})
+    host = events.Event(host="spark1", role="gpu_runtime", area="host", task="x", outcome="changed", result={})
     assert (one(host).area, one(host).fix[:19]) == ("hosts", "playbooks/nodes.yml")
-    shared = drift.Event(host="cluster", role="gpu_runtime", area="cluster", task="x", outcome="changed", result={})
+    shared = events.Event(host="cluster", role="gpu_runtime", area="cluster", task="x", outcome="changed", result={})
     assert (one(shared).area, one(shared).fix[:17]) == ("cluster", "playbooks/gpu.yml")
 
 
@@ -214,7 +214,7 @@ def test_after_a_switch_the_doctor_judges_what_serves_and_its_cures_mean_that(tm
     """On the old code: three lines in red about the inventory's profile, each with another cure."""
     told = records.judged({"profile": "super"}, "", "ultra")
     assert (told["profile"], told["words"]) == ("super", "-e profile=super")
-    seen = [drift.Event(host="cluster", role="doctor", area="serving", task="x", outcome="judged", result=told)]
+    seen = [events.Event(host="cluster", role="doctor", area="serving", task="x", outcome="judged", result=told)]
     report = doctor.report([*seen, event("changed", "model_serving", differing=[
         {"kind": "Service", "name": "s", "diff": {}}])], NODES)  # fmt: skip
     remark, change = report.findings

@@ -12,7 +12,7 @@ from sparkloom import case
 from sparkloom.base.finding import Finding
 from sparkloom.site import doctor
 from sparkloom.site.checks.report import as_dict
-from sparkloom.site.doctor import asking, drift, groups, parts, roles
+from sparkloom.site.doctor import asking, events, groups, parts, roles
 from sparkloom.site.groups import leftovers
 from sparkloom.site.tasks import doctor as tasks
 from tests import inventories
@@ -24,10 +24,10 @@ LIST = f"serve:\n  - {{profile: {GLM}, name: glm, alias: glm-5.3}}\n  - {{profil
 NODES, STORES = ["spark1", "spark2"], "__model_serving_stores"
 
 
-def judged(group: str, message: str = "not ready", where: str = "spark1") -> drift.Event:
+def judged(group: str, message: str = "not ready", where: str = "spark1") -> events.Event:
     rows = [as_dict(Finding(where, "rank 0", message, "ready", "its log"))]
     task = roles.own("model_serving", "serving", "Look at every rank")
-    (event,) = drift.of_task("cluster", task, {"failed": True, "rows": rows}, group)
+    (event,) = events.of_task("cluster", task, {"failed": True, "rows": rows}, group)
     return event
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from kubernetes.client import ApiClient, ApiException, Configuration
 
-from sparkloom.site.doctor import drift, roles
+from sparkloom.site.doctor import drift, events, roles
 from sparkloom.site.objects import Api
 
 KINDS = {
@@ -82,7 +82,7 @@ def test_one_that_somebody_changed_is_told_by_its_field(server: tuple[Server, Ap
     kept, api = server
     kept.there["/api/v1/namespaces/n/services/s"] = {**SERVICE, "spec": {"port": 2}}
     (found,) = api.differing([SERVICE])
-    (event,) = drift.of_task("cluster", roles.own("multus", "main", "Apply"), {"changed": True, "differing": [found]})
+    (event,) = events.of_task("cluster", roles.own("multus", "main", "Apply"), {"changed": True, "differing": [found]})
     assert drift.items(event) == [("Service s spec.port", "2", "1")]
 
 

@@ -7,9 +7,9 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
-from sparkloom.site.doctor.roles import Task
+from sparkloom.site.doctor.events import Event
 
 Item = tuple[str, str, str]
 CHANGED = "changed: "  # how our own programs on a host name what they would change, one line each
@@ -147,40 +147,3 @@ def _weighed(text: str) -> str:
 def _whole(event: Event) -> Item:
     """A module that gives no detail: the task's own name says what it keeps."""
     return event["task"], "would change", "no change"
-
-
-CLUSTER = "cluster"  # in place of a host: what belongs to all
-PLAY = "doctor"  # tag of the plays that have a verdict of their own
-# All that a finding is made from; the rest of a result (a probe, a plan) stays out.
-KEPT = (
-    "changed", "diff", "differing", "done", "drift", "findings", "links", "module_stderr", "msg", "paths", "rows",
-    "stdout_lines", "unreachable", "words",
-)  # fmt: skip
-
-
-class Event(TypedDict):
-    host: str
-    role: str
-    area: str  # stem of the task file, which some are called by
-    task: str
-    outcome: str  # changed, judged, failed, unreachable
-    result: dict[str, Any]
-    group: NotRequired[str]  # of a site that serves several
-
-
-def of_task(host: str, task: Task, result: dict[str, Any], group: str = "") -> list[Event]:
-    """A task that would change nothing and judged nothing says nothing."""
-    if result.get("unreachable"):
-        outcome = "unreachable"
-    elif result.get("failed"):
-        outcome = "failed"
-    elif result.get("changed"):
-        outcome = "changed"
-    else:
-        outcome = "judged" if result.get("rows") or result.get("words") else ""
-    kept = {key: result[key] for key in KEPT if key in result}
-    plain = json.loads(json.dumps(kept, default=str))
-    event = Event(host=host, role=task.role, area=task.area, task=task.name, outcome=outcome, result=plain)
-    if group:
-        event["group"] = group
-    return [event] if outcome else []

@@ -15,7 +15,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.render.manifests import names
 from sparkloom.site import client, now
 from sparkloom.site.checks import kubernetes, report, serving
-from sparkloom.site.groups import leftovers, observed, sets
+from sparkloom.site.groups import leftovers, observed, secrets, sets
 from sparkloom.site.groups.group import RenderedGroup
 from sparkloom.site.objects import Api
 
@@ -42,7 +42,7 @@ def of_cluster(asked: Asked) -> Data:
 
 def of_secrets(asked: Asked) -> Data:
     reached = client.of(asked.cluster)
-    kept = list(asked.group.secrets(reached, dry=True))
+    kept = list(secrets.of_group(reached, asked.group, dry=True))
     return {"changed": any(one.made for one in kept), "drift": [entry for one in kept for entry in one.drift]}
 
 

@@ -14,7 +14,7 @@ from sparkloom.base.finding import Finding, errors
 from sparkloom.base.repository import REPO
 from sparkloom.site.checks.report import REACH, read, table, unreached
 from sparkloom.site.doctor import drift, groups
-from sparkloom.site.doctor.drift import CLUSTER, Event
+from sparkloom.site.doctor.events import CLUSTER, Event
 from sparkloom.site.doctor.parts import TABLE
 
 AREAS: dict[str, list[str]] = TABLE["areas"]

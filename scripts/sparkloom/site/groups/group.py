@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import patience
 from sparkloom.launch.groups import Placed
 from sparkloom.launch.resolve import Launch
-from sparkloom.render import keys
 from sparkloom.render.manifests import names, pod_secrets, supervision
-from sparkloom.site.checks import report
-from sparkloom.site.client import Client
 from sparkloom.site.groups.waiting import ServedGroup
 
 
@@ -70,37 +67,8 @@ class RenderedGroup:
             "image": launch.image,
         }
 
-    def secrets(self, reached: Client, *, dry: bool) -> Iterator[Kept]:
-        """Made once: the engine's own key first, then what the ranks know each other by. One that is usable stays.
-
-        That of a site with one profile has no group's label: it outlives its group, and the next one has it.
-        """
-        name = self.engine_key
-        data, labels = keys.engine_data(reached.secret(name)), {} if name == keys.SECRET else self.labels
-        yield _put(reached, name, data, labels, "what the engine is asked with", dry=dry)
-        if wanted := pod_secrets.wanted(self.launch):
-            data = keys.group_data(reached.secret(wanted["name"]))
-            yield _put(reached, wanted["name"], data, wanted["labels"], "what the ranks know each other by", dry=dry)
-
     def pods(self, timeout: float, restarts: int) -> ServedGroup:
         """Whom to wait for, and how long: as long as its load was measured to take, unless a site says so."""
         limit = timeout or patience.wait_seconds(self.launch.profile.profile.model.measured.load_seconds)
         read = supervision.read(self.launch, self.policy)
         return ServedGroup(self.labels, self.rendered.digest, len(self.launch.ranks), limit, restarts, read)
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """One Secret as the cluster has it now, or would have it."""
-
-    name: str
-    made: bool  # it was not there, or held something else
-    drift: list[dict[str, str]]
-
-
-def _put(
-    reached: Client, name: str, data: dict[str, str], labels: Mapping[str, str], expected: str, *, dry: bool
-) -> Kept:
-    there = reached.secret(name) is not None
-    made = reached.put_secret(name, data, labels=labels, dry=dry)
-    return Kept(name, made, report.secret(name, there=there, differs=made, expected=expected))

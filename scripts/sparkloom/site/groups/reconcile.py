@@ -18,8 +18,8 @@ from sparkloom.onnode import stopping
 from sparkloom.render.manifests import names, pod
 from sparkloom.site import client
 from sparkloom.site.checks import kubernetes, memories
-from sparkloom.site.groups import leftovers, observed, planning, proof, records, sets
-from sparkloom.site.groups.group import Kept, RenderedGroup
+from sparkloom.site.groups import leftovers, observed, planning, proof, records, secrets, sets
+from sparkloom.site.groups.group import RenderedGroup
 from sparkloom.site.objects import Api
 
 Data = dict[str, Any]
@@ -222,13 +222,10 @@ class Reconciler:
         return [one["label"] for one in self.run.groups] if self.run.listed else []
 
     def _secrets(self, member: Mapping[str, Any], group: RenderedGroup) -> None:
-        engine, *others = group.secrets(self.reached, dry=self.dry)
+        engine, *others = secrets.of_group(self.reached, group, dry=self.dry)
         if engine.made and member["name"] not in self.run.renewed:
             self.run.renewed.append(member["name"])
-        self._made(engine, *others)
-
-    def _made(self, *kept: Kept) -> None:
-        self.changed += [{"name": f"Secret {one.name}"} for one in kept if one.made]
+        self.changed += [{"name": f"Secret {one.name}"} for one in (engine, *others) if one.made]
 
     def _hold(self) -> None:
         """Once, before the first wave: nobody else starts groups or puts them to sleep while this does."""

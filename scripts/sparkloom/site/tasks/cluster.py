@@ -13,7 +13,8 @@ from sparkloom.site import ansible, client, facts, workload
 from sparkloom.site import metrics as site_metrics
 from sparkloom.site.ansible import Context, Data
 from sparkloom.site.checks import gpus as judged_gpus
-from sparkloom.site.checks import kubernetes, report
+from sparkloom.site.checks import networks as judged_networks
+from sparkloom.site.checks import report
 from sparkloom.site.objects import Taker
 
 
@@ -77,14 +78,14 @@ def multus_absent(
     """What keeps Multus from running. Reads only."""
     cluster = context.cluster
     waiting = client.Client(client.of(cluster).core, multus.NAMESPACE).waiting(multus.SELECTOR)
-    return ansible.verdict(kubernetes.no_multus(cluster, waiting, waited_for, seconds, why), "")
+    return ansible.verdict(judged_networks.absent(cluster, waiting, waited_for, seconds, why), "")
 
 
 def networks(context: Context) -> Data:
     """The pods' networks, judged. Reads only."""
     cluster = context.cluster
-    planned = kubernetes.planned_attachments(cluster)
-    rows = kubernetes.attached(cluster, planned, client.of(cluster).networks())
+    planned = judged_networks.planned(cluster)
+    rows = judged_networks.judge(cluster, planned, client.of(cluster).networks())
     return ansible.verdict(rows, f"{len(planned)} networks are as planned")
 
 

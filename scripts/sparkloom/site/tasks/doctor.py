@@ -18,7 +18,7 @@ from sparkloom.render.k3s.options import options
 from sparkloom.site import ansible, client, doctor, objects
 from sparkloom.site.ansible import Context, Data
 from sparkloom.site.checks import kubernetes
-from sparkloom.site.doctor import asking, drift, groups, parts
+from sparkloom.site.doctor import asking, events, groups, parts
 from sparkloom.site.doctor import roles as role_files
 from sparkloom.site.groups import observed, records
 from sparkloom.site.k3s import steps
@@ -54,10 +54,10 @@ def judge(
 class Doctor:
     def __init__(self, context: Context, asked: Sequence[str]) -> None:
         self.context, self.roles = context, set(asked)
-        self.seen: list[drift.Event] = []
+        self.seen: list[events.Event] = []
 
-    def _hear(self, task: role_files.Task, result: Data, host: str = drift.CLUSTER, group: str = "") -> None:
-        self.seen += drift.of_task(host, task, result, group)
+    def _hear(self, task: role_files.Task, result: Data, host: str = events.CLUSTER, group: str = "") -> None:
+        self.seen += events.of_task(host, task, result, group)
 
     def plan(self, profile: str, planned: str, only: str) -> Data:
         """What belongs to the site once, and the weights of each group."""
