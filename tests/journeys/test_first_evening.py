@@ -12,6 +12,7 @@ from tests.journeys.terminal import Terminal
 from tests.places import REPO
 
 SITE = "-i inventories/home"
+ALONE = "nvidia--nemotron-3-super-120b-a12b-nvfp4--vllm-1node"
 
 
 @pytest.fixture
@@ -27,7 +28,9 @@ def owner(home: Path, programs: Path, sparks: Sparks) -> Iterator[Terminal]:
 def test_from_four_machines_to_a_refusal_that_says_why(owner: Terminal, sparks: Sparks) -> None:
     before = _state()
     owner.begin("sparkloom init home")
-    for question, answer in (("Sparks", " ".join(sparks.addresses)), ("user", "nvidia"), ("profile", "")):
+    for question, answer in (
+        ("Sparks", " ".join(sparks.addresses)), ("user", "nvidia"), ("profile", ""), ("Sparks' keys", "yes"),
+    ):  # fmt: skip
         owner.sees(question)
         owner.sees(": ")
         owner.answer(answer)
@@ -44,6 +47,40 @@ def test_from_four_machines_to_a_refusal_that_says_why(owner: Terminal, sparks: 
     owner.type(f"grep -e '^FAIL .*rail a' -e '^kernel' {kept}", copied=True).has("rail a: found", "warn")
     assert (owner.home / "build/home/preflight.json").is_file()
     assert _state() == before
+
+
+def test_keys_that_nobody_confirms_are_written_nowhere(owner: Terminal, sparks: Sparks) -> None:
+    """Red before: written without a question, and into the person's own known_hosts too."""
+    words = f"sparkloom init home -a {sparks.addresses[0]} --user nvidia --profile {ALONE}"
+    for answer in ("no", ""):
+        owner.begin(words)
+        owner.sees("its SSH host key: SHA256:")
+        owner.sees("yes or no: ")
+        assert not (owner.home / "inventories").exists()
+        owner.answer(answer)
+        owner.end(2).has("spark-1", "ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub")
+    assert not (owner.home / "inventories").exists()
+    owner.type(f"{words} --yes").has("its SSH host key: SHA256:", "host keys are in inventories/home/known_hosts")
+    assert (owner.home / "inventories/home/known_hosts").read_text().startswith("spark-1 ssh-ed25519 ")
+    owner.type(f"{words.replace('home', 'piped')} < /dev/null").has("wrote inventories/piped")
+    assert not (sparks.path.parent / "known_hosts").exists()
+
+
+def test_a_key_that_is_another_in_the_person_s_own_record_ends_it(home: Path, programs: Path, sparks: Sparks) -> None:
+    shell = ("unshare", "--mount", "bash", "--norc", "--noprofile", "--noediting")
+    owner = Terminal(home, path=f"{sparks.path}:{programs}", shell=shell)
+    owner.type('sed "s#:/root:#:$HOME:#" /etc/passwd > passwd; mount --bind passwd /etc/passwd')  # where ssh looks
+    other, where = (sparks.path.parent / "spark-2.key.pub").read_text(), f"[{sparks.addresses[0]}]:{sparks.port}"
+    (home / ".ssh").mkdir()
+    (home / ".ssh/known_hosts").write_text(f"{where} {other}")
+    words = f"sparkloom init home -a {sparks.addresses[0]} --user nvidia --profile {ALONE} --yes"
+    owner.type(words, 2).has("Host key verification failed")
+    assert not (home / "inventories").exists()
+    owner.type(f"ssh-keygen -R {where}", copied=True)
+    before = (home / ".ssh/known_hosts").read_text()
+    owner.type(words).has("wrote inventories/home")
+    assert (home / ".ssh/known_hosts").read_text() == before
+    owner.close()
 
 
 def test_init_says_what_is_no_spark(home: Path, programs: Path, sparks: Sparks) -> None:

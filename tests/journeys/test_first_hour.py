@@ -79,7 +79,7 @@ def typed(owner: Terminal, command: str, sparks: Sparks) -> str:
 def questions(command: str, sparks: Sparks) -> list[tuple[str, str]]:
     if not command.startswith("sparkloom init"):
         return []
-    return [("Sparks", " ".join(sparks.addresses)), ("user", "nvidia"), ("profile", "")]
+    return [("Sparks", " ".join(sparks.addresses)), ("user", "nvidia"), ("profile", ""), ("yes or no", "yes")]
 
 
 def cut(text: str) -> str:

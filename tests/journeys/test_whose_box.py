@@ -29,20 +29,14 @@ def owner(tmp_path: Path, programs: Path, sparks: Sparks) -> Iterator[Terminal]:
     (collections / "collections").symlink_to(REPO / ".venv/collections")  # fetched once before
     made = Terminal(home, path=f"{sparks.path}:{programs}")
     sparks.begin()
-    own_record(sparks).unlink(missing_ok=True)
     yield made
     made.close()
-
-
-def own_record(sparks: Sparks) -> Path:
-    """Of the person's ssh, by address."""
-    return sparks.path.parent / "known_hosts"
 
 
 def init(owner: Terminal, sparks: Sparks) -> Path:
     """The site's known_hosts."""
     reached = " ".join(f"-a {address}" for address in sparks.addresses)
-    words = owner.type(f"sparkloom init home {reached} --user nvidia --profile {PROFILE}").text.split()
+    words = owner.type(f"sparkloom init home {reached} --user nvidia --profile {PROFILE} --yes").text.split()
     assert [word for word in words if KEY.match(word)] == [fingerprint(sparks, n) for n in range(1, 5)]
     return owner.home / "inventories/home/known_hosts"
 
@@ -101,8 +95,6 @@ def test_a_new_box_at_an_old_address_is_asked_about(owner: Terminal, sparks: Spa
     key.unlink()
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True, input=b"y")
     sparks.begin()
-    # ssh's own record of that address would stop it too; its owner has taken that out
-    own_record(sparks).unlink()
     seen = owner.type(f"sparkloom up --tags preflight {SITE}", 1)
     seen.has("spark-2's address", "no run has seen", "replaced", "ssh-keygen -f", "-R spark-2", fingerprint(sparks, 2))
     owner.type("ssh-keygen -f inventories/home/known_hosts -R spark-2", copied=True)

@@ -26,9 +26,10 @@ port enP2p1s0f0np0 0x15b3 0x1021 1
 port enp1s0f1np1 0x15b3 0x1021 0
 """
 SSH = """#!/bin/sh
-for word; do case "$word" in *@*) host=${word#*@};; UserKnownHostsFile=*) aside=${word#*=};; esac; done
-key="ssh-ed25519 $(echo "$host" | md5sum | cut -c1-32)AAAAAAAAAAAA"
-[ -z "$aside" ] || { echo "$host $key" >"$aside"; exit 255; }
+for word; do case "$word" in *@*) host=${word#*@};; KnownHostsCommand=*) told=${word#*=};; esac; done
+echo "$host" >>"$0.logins"
+key=$(echo "$host" | md5sum | cut -c1-32)AAAAAAAAAAAA
+eval "$(echo "$told" | sed "s/%t/ssh-ed25519/; s/%K/$key/")"
 [ -f "$0.$host" ] || { echo "ssh: connect to host $host port 22: No route to host" >&2; exit 255; }
 cat "$0.$host"
 """
@@ -66,7 +67,9 @@ def test_who_sits_there_is_asked_whether_the_card_may_go_off(ssh: Path, tmp_path
     assert not beginning._may_hotplug(found)
     assert beginning._may_hotplug([spark._replace(hotplug=False) for spark in found])
     given = [word for one in reached for word in ("-a", one)]
-    done = piped("init", "still", *given, "--user", "ada", "--profile", "minimax-m2.5-nvfp4--2node", "--no-hotplug")
+    done = piped(
+        "init", "still", *given, "--user", "ada", "--profile", "minimax-m2.5-nvfp4--2node", "--no-hotplug", "--yes"
+    )
     assert done.code == 0 and not inventory.load(tmp_path / "inventories/still").fabric.hotplug
 
 
@@ -74,6 +77,7 @@ def test_it_writes_an_inventory_of_what_the_machines_said(ssh: Path, tmp_path: P
     done = init("spark-a.local", "spark-b.local")
     assert done.code == 0 and "2 Spark(s), serving nvidia--minimax-m2.5-nvfp4--2node" in done.text, done.errors
     assert "links on enp1s0f0np0, enP2p1s0f0np0" in done.errors
+    assert sorted(Path(f"{ssh}.logins").read_text().split()) == ["spark-a.local", "spark-b.local"], "once each"
     written = inventory.load(tmp_path / "inventories/my-rack")
     assert not written.example  # as what it was written from is
     assert [(n.name, n.management_address, n.fabric_index) for n in written.nodes] == [

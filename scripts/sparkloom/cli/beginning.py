@@ -43,6 +43,7 @@ def init(
     hotplug: Annotated[
         bool | None, typer.Option("--hotplug/--no-hotplug", help="may the ConnectX-7 go off without a cable")
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="take the SSH host keys as they are, without a question")] = False,
 ) -> None:
     folder = WORK / "inventories" / name
     new_site.require_free(folder)
@@ -59,10 +60,11 @@ def init(
             show.complain(f"  {spark.interface} is Wi-Fi: images take hours, each gap is an outage; plug a cable in\n")
     served = names.exact(profile or _answer("--profile", "profile to serve", _suited(len(found))))
     allowed = _may_hotplug(found) if hotplug is None else hotplug
+    asked = not yes and sys.stdin.isatty() and _confirmed(found)
     cluster = new_site.write(folder, found, login, served, hotplug=allowed)
     shown = Path(os.path.relpath(folder))
     show.words(f"wrote {shown}: {len(cluster.nodes)} Spark(s), serving {served}\n")
-    show.words(f"host keys are in {known_hosts.place(shown)}; {COMPARE}\n")
+    show.words(f"host keys are in {known_hosts.place(shown)}{'' if asked else f'; {COMPARE}'}\n")
     url = endpoint.reach(cluster, folder).url
     show.say(NEXT.format(name=name, profile=served, url=url, folder=shown))  # to be copied: never broken
 
@@ -73,6 +75,16 @@ def _may_hotplug(found: Sequence[sparks.Spark]) -> bool:
         return True
     question = "may hot-plug switch a ConnectX-7 without a link off? n: 15 to 18 W more a node then (y/n)"
     return not _answer("--hotplug", question, "y").lower().startswith("n")
+
+
+def _confirmed(found: Sequence[sparks.Spark]) -> bool:
+    """Whether a person was asked whose keys these are; a `no` ends it."""
+    if not any(spark.machine.key for spark in found):
+        return False
+    show.complain(f"{COMPARE}\n")
+    if _answer("--yes", "are these the Sparks' keys, yes or no", "").lower() not in ("y", "yes"):
+        raise InputError.single("--yes", "the keys were not confirmed; nothing was written", rule="host-key")
+    return True
 
 
 def use(

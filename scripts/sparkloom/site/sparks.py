@@ -21,6 +21,15 @@ NAMED = re.compile(r"spark|gb10|^(gx10|gn100|zgx|aitopatom|edgexpert|thinkstatio
 LISTENS = 30  # seconds
 SERVICES = ("_ssh._tcp", "_workstation._tcp")  # what machines announce by mDNS
 WAIT = 8  # seconds for a login
+SHOWN = "sparkloom-host-key"
+# A key that the person's own record has otherwise ends the login; a new one is recorded nowhere yet. ssh tells the key
+# that it was shown to a command (8.5 and newer), known or not.
+LOGIN = (
+    "-o", "BatchMode=yes", "-o", f"ConnectTimeout={WAIT}", "-o", "ControlPath=none", "-o", "UpdateHostKeys=no",
+    "-o", "StrictHostKeyChecking=accept-new",
+    "-o", "UserKnownHostsFile=/dev/null ~/.ssh/known_hosts ~/.ssh/known_hosts2",
+    "-o", "IgnoreUnknown=KnownHostsCommand", "-o", f'KnownHostsCommand=/bin/sh -c "echo {SHOWN} %t %K >&2"',
+)  # fmt: skip
 # Read only, for any shell; one `key value` a line.
 ASK = r"""
 echo "name $(hostname -s)"
@@ -100,8 +109,7 @@ def look(addresses: Iterable[str], user: str) -> list[Spark]:
 
 
 def _look(address: str, user: str) -> Spark:
-    options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={WAIT}", "-o", "StrictHostKeyChecking=accept-new"]
-    command = ["ssh", *options, f"{user}@{address}", "sh", "-s"]
+    command = ["ssh", *LOGIN, f"{user}@{address}", "sh", "-s"]
     try:
         done = subprocess.run(command, input=ASK, capture_output=True, text=True, errors="replace", timeout=3 * WAIT)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -111,8 +119,8 @@ def _look(address: str, user: str) -> Spark:
         cure = f"`ssh {user}@{address}` must work without a password (ssh-copy-id {user}@{address})"
         return Spark(address, trouble=f"{said}; {cure}")
     found = _parsed(address, done.stdout)
-    shown = identity.presented({address: ["ssh", f"{user}@{address}"]}).get(address, Machine())
-    return found._replace(machine=found.machine._replace(key=shown.key))
+    keys = [key for key in re.findall(rf"^{SHOWN} (.+)", done.stderr, re.M) if not answers.fault(answers.HOST_KEY, key)]
+    return found._replace(machine=found.machine._replace(key=keys[-1] if keys else ""))
 
 
 def _parsed(address: str, text: str) -> Spark:
