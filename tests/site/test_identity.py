@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from sparkloom.inputs.known_hosts import Machine
 from sparkloom.site import identity
+from sparkloom.site.tasks import identity as tasks
+from tests.plugins.loading import context
 
 SITE = Path("inventories/home")
 KEYS = {f"spark{n}": f"ssh-ed25519 {'A' * 40}{n}AAA" for n in range(1, 5)}
@@ -54,3 +59,31 @@ def test_ssh_reads_the_file_whatever_its_path_holds() -> None:
 
 def test_nobody_at_an_address_is_left_out() -> None:
     assert identity.presented({"spark1": ["false"], "spark2": ["no-such-program"]}) == {}
+
+
+# ssh, as far as a key goes: it finds any alias, and every question leaves one machine less that is on.
+SSH = """#!/bin/sh
+for name; do case $name in UserKnownHostsFile=*) file=${{name#*=}};; esac; done
+on={}/$name
+[ -s $on ] || exit 255
+sed -i 1d $on
+echo "$name ssh-ed25519 {}" > $file
+"""
+
+
+def test_whoever_is_switched_off_is_waited_for_by_the_way_that_ssh_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An alias of ~/.ssh/config is no host's name: nobody was waited for, and the server went first."""
+    (tmp_path / "ssh").write_text(SSH.format(tmp_path, KEYS["spark1"].split()[1]))
+    (tmp_path / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(tasks.time, "sleep", lambda seconds: None)
+    hosts = {name: {"ansible_host": f"alias-of-{name}"} for name in ("spark2", "spark3")}
+    for name in hosts:
+        (tmp_path / f"alias-of-{name}").write_text("asked\n" * 3)
+    found = tasks.away(context({"hostvars": hosts}), [*hosts])
+    assert found == {} and [path.read_text() for path in sorted(tmp_path.glob("alias-of-*"))] == ["", ""]
+    (tmp_path / "alias-of-spark3").write_text("asked\n")
+    late = tasks.away(context({"hostvars": hosts}), [*hosts], seconds=-1)
+    assert late["failed"] and "found spark3 on after" in late["msg"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from sparkloom.base.repository import WORK
@@ -12,6 +14,7 @@ from sparkloom.site import identity
 from sparkloom.site.ansible import Context, Data, asked, plain
 
 OPTIONS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
+SWITCHED_OFF = 180  # seconds for pods, mounts and the machine itself
 ASKED = ("ansible_connection", "ansible_host", "ansible_port", *OPTIONS)
 
 
@@ -19,7 +22,7 @@ def keys(context: Context) -> Data:
     """Who answers at each address, by host key: nobody logs in. A machine without a record is ssh's own to judge."""
     folder = _folder(context)
     hosts = {host: _variables(context, host, ASKED) for host in sorted(asked(context.vars))}
-    by_ssh = {host: said for host, said in hosts.items() if said.get("ansible_connection", "ssh") in ("ssh", "smart")}
+    by_ssh = _by_ssh(context, hosts)
     known, seen = known_hosts.read(folder), identity.presented({host: _login(host, by_ssh[host]) for host in by_ssh})
     addresses = {host: str(said.get("ansible_host", host)) for host, said in hosts.items()}
     if message := identity.strange(folder, known, seen, addresses):
@@ -53,6 +56,22 @@ def machines(
         if new := [f"{host} {record[host].fingerprint}" for host in record if host not in known]:
             context.say(f"recorded in {known_hosts.place(folder)}, from now on expected: {', '.join(new)}")
     return {}
+
+
+def away(context: Context, machines: list[str], seconds: int = SWITCHED_OFF) -> Data:
+    """Until nobody answers at their addresses, by whatever way ssh takes there: an alias, a jump host."""
+    logins = {host: _login(host, said) for host, said in _by_ssh(context, machines).items()}
+    until = time.monotonic() + seconds
+    while not context.dry and (left := identity.presented(logins)):
+        if time.monotonic() > until:
+            return {"failed": True, "msg": f"found {', '.join(left)} on after {seconds} s, expected them switched off"}
+        time.sleep(1)
+    return {}
+
+
+def _by_ssh(context: Context, hosts: Iterable[str]) -> dict[str, Data]:
+    said = {host: _variables(context, host, ASKED) for host in hosts}
+    return {host: of for host, of in said.items() if of.get("ansible_connection", "ssh") in ("ssh", "smart")}
 
 
 def _folder(context: Context) -> Path:
