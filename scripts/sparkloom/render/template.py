@@ -20,6 +20,12 @@ def objects(file: str, /, **values: Any) -> list[dict[str, Any]]:
     return [_filled(item, values) for item in _read(file)]
 
 
+def one(file: str, /, **values: Any) -> dict[str, Any]:
+    """Of a file with one object."""
+    (made,) = objects(file, **values)
+    return made
+
+
 @cache
 def _read(file: str) -> tuple[dict[str, Any], ...]:
     return tuple(document.owns((Path(__file__).parent / f"{file}.yml").read_text(encoding="utf-8")))

@@ -25,7 +25,7 @@ def write(launch: Launch, facts: Mapping[str, Any]) -> str:
 
 def _service(launch: Launch, rank: Rank) -> dict[str, Any]:
     words = host.words(launch, rank)
-    (service,) = template.objects(
+    service = template.one(
         "export/service", rank=rank.index, image=launch.image, program=words[0],
         words=[_dollars(word) for word in words[1:]], environment=_dollars(host.environment(rank)),
         volumes=[f"{host.STORE}:{base.MODELS}:ro", f"{host.CACHE}:{base.CACHE}"],

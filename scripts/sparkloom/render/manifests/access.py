@@ -15,13 +15,11 @@ ACCESS = "sparkloom/engine-access"  # label of a namespace whose pods may reach 
 
 
 def namespace(cluster: Cluster) -> dict[str, Any]:
-    (made,) = template.objects("manifests/namespace", namespace=cluster.namespace)
-    return made
+    return template.one("manifests/namespace", namespace=cluster.namespace)
 
 
 def priority_class() -> dict[str, Any]:
-    (made,) = template.objects("manifests/priority", name=names.PRIORITY)
-    return made
+    return template.one("manifests/priority", name=names.PRIORITY)
 
 
 def of_group(launch: Launch, cluster: Cluster) -> list[dict[str, Any]]:

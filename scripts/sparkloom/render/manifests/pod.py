@@ -24,7 +24,7 @@ GRACE_SECONDS = 60  # a supervisor drains for 40 s and gives the engine 10 s to 
 def stateful_set(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
     """Without the hash over what is applied, which covers all ranks: `stamp` adds it."""
     ends, offered = rank.place.endpoints, devices(launch, cluster)
-    (made,) = template.objects(
+    return template.one(
         "manifests/rank",
         name=names.rank(launch, rank.index),
         namespace=cluster.namespace,
@@ -54,7 +54,6 @@ def stateful_set(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]
         mounts=[*mounts(launch), *pod_secrets.mounts(launch, rank)],
         volumes=[*volumes(launch, cluster), *pod_secrets.volumes(launch, rank)],
     )
-    return made
 
 
 def stamp(stateful_set: dict[str, Any], digest: str) -> dict[str, Any]:

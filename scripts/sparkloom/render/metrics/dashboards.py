@@ -69,13 +69,12 @@ def config_maps(cluster: Cluster) -> list[dict[str, Any]]:
 
 
 def made(dashboard: Dashboard) -> dict[str, Any]:
-    asked = [template.objects("metrics/variable", name=called, query=query, source=SOURCE)
+    asked = [template.one("metrics/variable", name=called, query=query, source=SOURCE)
              for called, query in dashboard.variables]  # fmt: skip
-    (whole,) = template.objects(
+    return template.one(
         "metrics/dashboard", name=name(dashboard), title=dashboard.title, panels=list(_placed(dashboard.panels)),
-        variables=[*template.objects("metrics/source"), *(one for (one,) in asked)],
+        variables=[template.one("metrics/source"), *asked],
     )  # fmt: skip
-    return whole
 
 
 def _placed(panels: tuple[Panel, ...]) -> Iterator[dict[str, Any]]:
@@ -96,7 +95,7 @@ def _panel(number: int, panel: Panel, place: dict[str, int]) -> dict[str, Any]:
         {"refId": chr(ord("A") + index), "datasource": SOURCE, "expr": expr, "legendFormat": legend, **read}
         for index, (expr, legend) in enumerate(panel.exprs)
     ]
-    (made,) = template.objects(
+    made = template.one(
         "metrics/panel", number=number, title=panel.title, kind=panel.kind, place=place, source=SOURCE,
         defaults=defaults, targets=targets,
     )  # fmt: skip

@@ -111,12 +111,11 @@ def rules(job: Job, cluster: Cluster) -> list[Rule]:
 def config(cluster: Cluster) -> dict[str, Any]:
     """Of our own Prometheus."""
     scraped = [
-        template.objects("metrics/scraped", name=job.name, path=job.path, samples=SAMPLES,
-                         namespace=cluster.namespace, rules=rules(job, cluster))[0]
+        template.one("metrics/scraped", name=job.name, path=job.path, samples=SAMPLES,
+                     namespace=cluster.namespace, rules=rules(job, cluster))
         for job in jobs()
     ]  # fmt: skip
-    (made,) = template.objects("metrics/scrape", every=EVERY, site=cluster.name, scraped=scraped)
-    return made
+    return template.one("metrics/scrape", every=EVERY, site=cluster.name, scraped=scraped)
 
 
 def pod_monitors(cluster: Cluster, namespace: str, more: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -128,11 +127,10 @@ def _pod_monitor(job: Job, cluster: Cluster, namespace: str, more: Mapping[str, 
     relabelled = [_camel(rule) for rule in rules(job, cluster) if "phase" not in str(rule["source_labels"])]
     own = [rule for rule in relabelled if rule.get("action") != "keep"]
     own.append({"targetLabel": "job", "replacement": job.name})
-    (made,) = template.objects(
+    return template.one(
         "metrics/pod_monitor", metadata=labels.meta(job.name, namespace, dict(more)), namespace=cluster.namespace,
         pods=dict(job.pods), samples=SAMPLES, path=job.path, every=EVERY, rules=own,
     )  # fmt: skip
-    return made
 
 
 def _camel(rule: Rule) -> Rule:
@@ -148,8 +146,7 @@ def _service(job: Job, namespace: str) -> dict[str, Any]:
     told = {"scrape": "true", "port": str(job.port), "path": job.path}
     annotations = {f"prometheus.io/{name}": value for name, value in told.items()}
     metadata = labels.meta(job.name, namespace, annotations=annotations)
-    (made,) = template.objects("metrics/service", metadata=metadata, pods=dict(job.pods), port=job.port)
-    return made
+    return template.one("metrics/service", metadata=metadata, pods=dict(job.pods), port=job.port)
 
 
 def policies(namespace: str, peers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

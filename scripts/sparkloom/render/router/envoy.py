@@ -72,11 +72,6 @@ def _resources(listed: list[dict[str, Any]]) -> str:
     return as_text({"resources": listed})
 
 
-def _written(file: str, **values: Any) -> dict[str, Any]:
-    (content,) = template.objects(f"router/{file}", **values)
-    return content
-
-
 def _typed(of: str, **content: Any) -> dict[str, Any]:
     return {"@type": f"{TYPES}.{of}", **content}
 
@@ -88,8 +83,8 @@ def _from(terms: Terms, file: str) -> dict[str, Any]:
 
 
 def bootstrap(terms: Terms) -> dict[str, Any]:
-    return _written(
-        "bootstrap",
+    return template.one(
+        "router/bootstrap",
         admin=terms.admin_port,
         listeners=_from(terms, "listeners.yaml"),
         clusters=_from(terms, "clusters.yaml"),
@@ -101,8 +96,8 @@ def bootstrap(terms: Terms) -> dict[str, Any]:
 def listeners(terms: Terms) -> list[dict[str, Any]]:
     """Of clients, of the kubelet, of who reads metrics; and where TLS is, of who comes without."""
     away = {"redirect": {"https_redirect": True, "response_code": "PERMANENT_REDIRECT"}}
-    made = _written(
-        "listeners",
+    made = template.one(
+        "router/listeners",
         address=terms.address,
         port=terms.tls_port if terms.tls else terms.port,
         counts=terms.counts_port,
@@ -113,7 +108,7 @@ def listeners(terms: Terms) -> list[dict[str, Any]]:
         files=terms.file(""),
         routes=_from(terms, "routes.yaml"),
         certificate=_from(terms, "certificate.yaml"),
-        answers=_written("answers", retry_after=str(terms.retry_after), timeout=terms.timeout),
+        answers=template.one("router/answers", retry_after=str(terms.retry_after), timeout=terms.timeout),
         statistics=STATISTICS,
         chosen_group=GROUP,
         stream=STREAM,
@@ -152,7 +147,7 @@ def routes(groups: Sequence[Group], terms: Terms) -> dict[str, Any]:
         {"match": {"path": "/metrics"}, **closed},
         {"match": {"prefix": "/"}, **closed, "typed_per_filter_config": _passed_by()},
     ]
-    return _written("routes", tables=tables, routes=listed)
+    return template.one("router/routes", tables=tables, routes=listed)
 
 
 def _page_paths(terms: Terms) -> list[dict[str, Any]]:
@@ -190,7 +185,7 @@ def _granted(path: str) -> dict[str, Any]:
 
 
 def _route(group: Group, terms: Terms) -> dict[str, Any]:
-    made = _written("group_route", name=group.name, chosen_group=GROUP, timeout=terms.timeout, awake=AWAKE)
+    made = template.one("router/group_route", name=group.name, chosen_group=GROUP, timeout=terms.timeout, awake=AWAKE)
     return dict(made["on_demand" if group.waker else "always_up"])
 
 
@@ -201,8 +196,8 @@ def clusters(group: Group, terms: Terms) -> list[dict[str, Any]]:
         engine["health_check_config"] = {"port_value": group.health_port}
     host, port = _place(group.waker)
     most = group.at_once + AT_WAKER
-    made = _written(
-        "group_clusters",
+    made = template.one(
+        "router/group_clusters",
         name=group.name,
         counted=group.counted,
         engine=engine,
@@ -249,8 +244,8 @@ def _secret(group: Group) -> dict[str, Any]:
 
 def _own(terms: Terms) -> list[dict[str, Any]]:
     host, port = _place(terms.page)
-    made = _written(
-        "own_clusters",
+    made = template.one(
+        "router/own_clusters",
         admin=terms.admin_port,
         counts=terms.counts_port,
         page_type=_found(host),
