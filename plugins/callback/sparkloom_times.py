@@ -69,24 +69,12 @@ class CallbackModule(CallbackBase):
         if is_remote(task.action, task.delegate_to) and not followed:
             self.runs[result.host.get_name()] += 1
 
-    def _count_unless_loop(self, result: Any) -> None:
+    def _count_unless_loop(self, result: Any, ignore_errors: bool = False) -> None:
         if "results" not in result.result or not result.task.loop:
             self._count(result)
 
-    def v2_runner_on_ok(self, result: Any) -> None:
-        self._count_unless_loop(result)
-
-    def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
-        self._count_unless_loop(result)
-
-    def v2_runner_item_on_ok(self, result: Any) -> None:
-        self._count(result)
-
-    def v2_runner_item_on_failed(self, result: Any) -> None:
-        self._count(result)
-
-    def v2_runner_retry(self, result: Any) -> None:
-        self._count(result)
+    v2_runner_item_on_ok = v2_runner_item_on_failed = v2_runner_retry = _count
+    v2_runner_on_ok = v2_runner_on_failed = _count_unless_loop
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         self._close()
