@@ -17,6 +17,7 @@ from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.inputs.image_recipes import SCRATCH, Base, File, LoadedRecipe, Recipe
 from sparkloom.launch import patches
 from sparkloom.onnode.images import build
+from sparkloom.onnode.rank.reading import digest
 from sparkloom.render import pack
 
 TOOLS = "/opt/sparkloom-image"
@@ -42,10 +43,7 @@ def context(loaded: LoadedRecipe) -> dict[str, bytes]:
 
 def identity(files: Context) -> str:
     """Of all that a build is told, less this itself."""
-    digest = hashlib.sha256()
-    for name, content in sorted(files.items()):
-        digest.update(f"{name}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()
+    return digest(files, 64)
 
 
 def of(loaded: LoadedRecipe) -> str:

@@ -7,7 +7,6 @@ and nothing is installed where it runs. huggingface_hub, which a node needs to a
 
 from __future__ import annotations
 
-import hashlib
 import io
 import re
 import zipfile
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from sparkloom.base import files
 from sparkloom.base.errors import InputError
+from sparkloom.onnode.rank.reading import digest
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = (
@@ -34,6 +34,7 @@ IMPORT = re.compile(r"^\s*(?:from (sparkloom[\w.]*) import (\([^)]*\)|.*)|import
 DATA = re.compile(r'get_data\(__package__, "([^"]+)"\)')  # a file beside a module that it reads
 OPTIONAL = {"hf-xet"}  # compiled for one machine; plain downloads do without it
 TIME = (2000, 1, 1, 0, 0, 0)
+STAMP = 12  # digits of a hash over all parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def program(name: str) -> Program:
     for task in TASKS if name == "tasks" else ():
         parts |= sources(f"sparkloom.onnode.tasks.{task}")
     compression = zipfile.ZIP_DEFLATED if name == "tasks" else zipfile.ZIP_STORED  # one travels with each task
-    return Program(name, _stamp(parts), _archive(parts, compression))
+    return Program(name, digest(parts, STAMP), _archive(parts, compression))
 
 
 def sources(module: str) -> dict[str, bytes]:
@@ -95,7 +96,7 @@ def client(folder: Path) -> Path:
             path = Path(str(distribution.locate_file(file)))
             if ".." not in file.parts and path.is_file() and path.suffix not in {".pyc", ".so", ".pyd"}:
                 parts[str(file)] = path.read_bytes()
-    return _keep(folder / f"hub-client-{_stamp(parts)}.zip", lambda: _archive(parts, zipfile.ZIP_DEFLATED))
+    return _keep(folder / f"hub-client-{digest(parts, STAMP)}.zip", lambda: _archive(parts, zipfile.ZIP_DEFLATED))
 
 
 def _closure(name: str) -> Iterator[metadata.Distribution]:
@@ -118,13 +119,6 @@ def _closure(name: str) -> Iterator[metadata.Distribution]:
             needed = Requirement(text)
             if needed.marker is None or needed.marker.evaluate({"extra": ""}):
                 waiting.append(needed.name)
-
-
-def _stamp(parts: Mapping[str, bytes]) -> str:
-    digest = hashlib.sha256()
-    for part, content in sorted(parts.items()):
-        digest.update(f"{part}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()[:12]
 
 
 def _archive(parts: Mapping[str, bytes], compression: int) -> bytes:

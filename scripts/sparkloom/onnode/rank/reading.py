@@ -12,12 +12,12 @@ from pathlib import Path
 PROGRAM, PLAN, PATTERNS = "rank", "plan.json", "rules.json"
 
 
-def digest(files: Mapping[str, bytes]) -> str:
+def digest(files: Mapping[str, bytes], length: int = 16) -> str:
     """Over path and content; the same on the controller that rendered them."""
     total = hashlib.sha256()
     for path, content in sorted(files.items()):
         total.update(f"{path}\0{len(content)}\0".encode() + content)
-    return total.hexdigest()[:16]
+    return total.hexdigest()[:length]
 
 
 def seen(plan: Path, program: Path, given: Iterable[str]) -> str:
