@@ -13,7 +13,6 @@ as Multus' own, so that the daemon does not take it for the cluster's network, a
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -46,6 +45,5 @@ def multus(image: str, cni_bin: str, cni_conf: str) -> list[dict[str, Any]]:
         selector=SELECTOR,
     )
     *_, config, daemon = objects
-    digest = hashlib.sha256(config["data"]["daemon-config.json"].encode()).hexdigest()[:16]
-    daemon["spec"]["template"]["metadata"]["annotations"] = {names.CONFIG_HASH: digest}
+    daemon["spec"]["template"]["metadata"]["annotations"] = names.read_at_start(config["data"]["daemon-config.json"])
     return objects

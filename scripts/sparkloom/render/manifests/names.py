@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Any
 
@@ -11,7 +12,7 @@ from sparkloom.onnode.now.labels import CONFIG_HASH, ENGINES, PART_OF, PROFILE, 
 
 __all__ = [
     "CONFIG_HASH", "ENGINES", "PART_OF", "PRIORITY", "PROFILE", "RANK", "group", "labels", "manifest", "marked",
-    "metadata", "rank", "selector",
+    "metadata", "rank", "read_at_start", "selector",
 ]  # fmt: skip
 
 PRIORITY = "sparkloom-engine"  # the engines' PriorityClass
@@ -45,6 +46,11 @@ def labels(launch: Launch, index: int | None = None) -> dict[str, str]:
 def manifest(api: str, kind: str, metadata: dict[str, Any], **content: Any) -> dict[str, Any]:
     """One object as the API server takes it; `content` is mostly its spec."""
     return {"apiVersion": api, "kind": kind, "metadata": metadata, **content}
+
+
+def read_at_start(*texts: str) -> dict[str, str]:
+    """A pod's annotation with a hash over what it reads only then: with other texts it is another pod."""
+    return {CONFIG_HASH: hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]}
 
 
 def metadata(launch: Launch, namespace: str, name: str) -> dict[str, Any]:

@@ -7,7 +7,6 @@ reaches it, which looks at keys first.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -33,7 +32,6 @@ STATIC = Path(server.__file__).with_name("static")
 def page(image: str, namespace: str, facts: Mapping[str, Any], api: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
     """Objects in the order to apply them; `api`: the addresses and ports of the cluster's API, the one way out."""
     packed, files = pack.program(NAME), static()
-    read = json.dumps([packed.stamp, files], sort_keys=True).encode()
     return template.objects(
         f"manifests/{NAME}",
         image=image,
@@ -48,7 +46,7 @@ def page(image: str, namespace: str, facts: Mapping[str, Any], api: Sequence[tup
         facts={SITE: json.dumps(facts, indent=1) + "\n"},
         program=packed.base64,
         files=files,
-        annotations={names.CONFIG_HASH: hashlib.sha256(read).hexdigest()[:16]},
+        annotations=names.read_at_start(json.dumps([packed.stamp, files], sort_keys=True)),
         engines=names.ENGINES,
         router=ROUTER,
         probes=ports.PROBES,

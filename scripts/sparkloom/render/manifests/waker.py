@@ -7,7 +7,6 @@ one goes; a Lease says which of both decides.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -35,7 +34,6 @@ def waker(
 ) -> list[dict[str, Any]]:
     """Objects in the order to apply them; `api`: the addresses and ports of the cluster's API."""
     packed, command = pack.program(NAME), _command(cluster.namespace)
-    read = json.dumps([packed.stamp, command]).encode()
     heads = {**names.ENGINES, names.RANK: "0"}
     made = template.objects(
         f"manifests/{NAME}",
@@ -60,7 +58,7 @@ def waker(
         stops=STOPS,
         program=packed.base64,
         groups={GROUPS: json.dumps({"groups": [asdict(group) for group in groups]}, indent=1) + "\n"},
-        annotations={names.CONFIG_HASH: hashlib.sha256(read).hexdigest()[:16]},
+        annotations=names.read_at_start(json.dumps([packed.stamp, command])),
         ready=server.READY,
         live=server.LIVE,
         **pod_defaults.any_spark(cluster),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -25,14 +24,13 @@ SPARE = 2  # the disk that is asked for, over what is kept: blocks are joined be
 def objects(cluster: Cluster, image: str, keep_gb: int) -> list[dict[str, Any]]:
     """Objects in the order to apply them."""
     texts = files(cluster)
-    digest = hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:16]
     return template.objects(
         "manifests/prometheus",
         image=image,
         namespace=cluster.namespace,
         labels={**labels.OURS, **labels.PROMETHEUS},
         selector=labels.PROMETHEUS,
-        annotations={names.CONFIG_HASH: digest},
+        annotations=names.read_at_start(*texts.values()),
         files=texts,
         keep_gb=keep_gb,
         disk_gib=keep_gb * SPARE,
@@ -69,13 +67,13 @@ class Job(NamedTuple):
     path: str
 
 
-def jobs(*, hosts: bool = True) -> tuple[Job, ...]:
+def jobs() -> tuple[Job, ...]:
     ranks = Job(series.RANKS, names.ENGINES, ports.PROBES, exposition.PATH)
     engines = Job(series.ENGINES, {**names.ENGINES, names.RANK: "0"}, ports.PROBES, exposition.ENGINE)
     router = Job(series.ROUTER, labels.ROUTER, labels.ROUTER_PORT, "/metrics")
     waker = Job(series.WAKER, labels.WAKER, program.PORT, server.METRICS)
-    exporters = (Job(series.HOSTS, labels.HOSTS, labels.HOSTS_PORT, "/metrics"),) if hosts else ()
-    return (ranks, engines, router, waker, *exporters)
+    exporters = Job(series.HOSTS, labels.HOSTS, labels.HOSTS_PORT, "/metrics")
+    return (ranks, engines, router, waker, exporters)
 
 
 def label(name: str) -> str:
