@@ -238,6 +238,18 @@ def test_a_disk_that_fills_tells_who_holds_it(tmp_path: Path, monkeypatch: pytes
     assert held[f"{tmp_path}/large"] > held[f"{tmp_path}/small"] > 0
 
 
+def test_a_folder_that_takes_too_long_leaves_the_others_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    du = tmp_path / "du"
+    du.write_text('#!/bin/sh\ncase "$*" in *slow) exec sleep 60;; *) printf "4\\t$3\\n";; esac\n')
+    du.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(disks, "PATIENCE", 0.5)
+    for name in ("slow", "quick"):
+        (tmp_path / name).mkdir()
+    held = disks._held(str(tmp_path), {str(tmp_path): [f"{tmp_path}/slow", f"{tmp_path}/quick"]}, 0.0)
+    assert held == [(f"{tmp_path}/quick", 4096)]
+
+
 def test_the_program_as_a_node_has_it_writes_a_whole_file(tmp_path: Path, smi: Callable[[str], None]) -> None:
     smi(f'#!/bin/sh\nexec {sys.executable} {STAND_IN} "$@"\n')
     program = pack.program("host_metrics").keep(tmp_path)

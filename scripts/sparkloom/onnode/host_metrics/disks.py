@@ -13,6 +13,7 @@ HELD = ("sparkloom_host_disk_held_bytes", "What the largest folders hold of a fi
 LITTLE = 20 * 2**30  # as the alert SparkloomDiskFills
 MOST = 5
 EVERY_SECONDS = 600.0
+PATIENCE = 20.0  # seconds for the folders of one pattern
 _kept: dict[str, tuple[float, list[tuple[str, int]]]] = {}  # by folder: when it was measured, the largest
 
 
@@ -27,8 +28,12 @@ def samples(disks: Mapping[str, Sequence[str]], now: float) -> Iterator[tuple[st
 
 def _held(folder: str, disks: Mapping[str, Sequence[str]], now: float) -> list[tuple[str, int]]:
     if folder not in _kept or now - _kept[folder][0] > EVERY_SECONDS:
-        named = [name for pattern in disks[folder] for name in Path("/").glob(pattern[1:])]
-        told = completed("du", "-sxk", "--", *map(str, named), timeout=60).stdout if named else ""
+        # Each by itself: of a folder that takes too long to count the others are still told.
+        told = "".join(
+            completed("du", "-sxk", "--", *map(str, named), timeout=PATIENCE).stdout
+            for pattern in disks[folder]
+            if (named := list(Path("/").glob(pattern[1:])))
+        )
         rows = (line.split("\t", 1) for line in told.splitlines() if "\t" in line)
         largest = sorted(((name, int(kib) * 1024) for kib, name in rows), key=lambda row: -row[1])
         _kept[folder] = now, largest[:MOST]
