@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -20,9 +19,11 @@ from sparkloom.cli import program
 from sparkloom.inputs import inventory
 from sparkloom.site.cabling import declare, look
 from sparkloom.site.checks import ports
-from testbed.beds.cabling import Bench
+from testbed.beds.cabling import INNER, Bench
 from tests import inventories
 from tests.cli.test_cli import COMMAND, run
+from tests.cli.window import seen as terminal
+from tests.journeys.terminal import Terminal
 from tests.namespaces import needs_namespaces
 from tests.places import REPO
 from tests.site.cabling.test_cablings import FOUR, NAMES, OUTER, facts, ring
@@ -70,11 +71,27 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         made.close()
 
 
+WRONG = """\
+spark1  inner cage ●──┐     200 Gb/s
+        outer cage ●──│──┐  200 Gb/s
+                      │  │
+spark2  inner cage ●──┘  │
+        outer cage ●──┐  │  200 Gb/s
+                      │  │
+spark3  inner cage ●──│──┘
+        outer cage ●──┘
+
+found: a ring of 3
+"""
+
+
 @needs_namespaces
-def test_a_ring_is_heard_by_the_command_itself(site: Path, bench: Bench, tmp_path: Path) -> None:
-    """From the words to the verdict with nothing replaced: what becomes root on a node goes into its namespace."""
-    for one, other in ring(FOUR[:3]):
-        bench.cable(one, other)
+def test_an_owner_moves_the_plugs_that_are_named_and_the_ring_is_written(
+    site: Path, bench: Bench, tmp_path: Path
+) -> None:
+    """Typed with nothing replaced: what becomes root on a node goes into its namespace, where real frames are heard."""
+    first, second, third = ring(FOUR[:3])
+    (one, two), (_, three) = first, second
     hosts = yaml.safe_load((site / "hosts.yml").read_text())
     sparks = hosts["all"]["children"]["sparks"]
     sparks["hosts"] = {node: {**sparks["hosts"][node], **on(bench, node, tmp_path)} for node in FOUR[:3]}
@@ -83,15 +100,25 @@ def test_a_ring_is_heard_by_the_command_itself(site: Path, bench: Bench, tmp_pat
     cluster = site / "group_vars/all/cluster.yml"
     cluster.write_text(cluster.read_text().replace("name: gb10", "name: discover-ring"))
     try:
-        words = [*COMMAND, "fabric", "discover", "-i", str(site)]
-        environ = {**os.environ, "ANSIBLE_BECOME_ALLOW_SAME_USER": "1"}  # root already, yet not in the namespace
-        done = subprocess.run(words, capture_output=True, text=True, timeout=240, env=environ)
-        assert done.returncode == 0, done.stderr
-        assert (
-            "found: a ring of 3" in done.stdout
-            and "spark2's inner cage - spark3's outer cage (200 Gb/s)" in done.stdout
-        )
-        assert "wrote " in done.stdout and inventory.load(site).fabric.ring == FOUR[:3]
+        owner = Terminal(tmp_path, ANSIBLE_BECOME_ALLOW_SAME_USER="1")  # root already, yet not in the namespace
+        discover = f"cd {REPO} && sparkloom fabric discover -i {site}"
+        bench.cable(one, (two[0], INNER))
+        bench.cable((two[0], OUTER), three)
+        bench.cable(*third)
+        seen = owner.type(discover, 1).has("spark1's inner cage should go to spark2's outer cage")
+        seen.has("spark2's inner cage should go to spark3's outer cage", "fabric.yml is as it was")
+        assert WRONG in "\n".join(line.rstrip() for line in seen.lines) + "\n"
+        bench.unplug()
+        for cable in (first, second, third):
+            bench.cable(*cable)
+        seen = owner.type(discover).has("found: a ring of 3", "spark2's inner cage - spark3's outer cage (200 Gb/s)")
+        seen.has("wrote ")
+        assert inventory.load(site).fabric.ring == FOUR[:3]
+        bench.pull(2)  # spark3's inner cage to spark1's outer one
+        seen = owner.type(f"export NO_UNICODE=1; {discover}", 1)
+        seen.has("not the ring that fabric.yml asks for", "spark3's inner cage should go to spark1's outer cage")
+        assert "spark2  inner cage o--|--+  200 Gb/s" in seen.lines and inventory.load(site).fabric.ring
+        owner.close()
     finally:
         shutil.rmtree(REPO / "build/discover-ring", ignore_errors=True)
 
@@ -135,6 +162,38 @@ def test_what_cannot_be_served_is_refused_and_nothing_written(
     said = " ".join(capsys.readouterr().out.split())
     assert "found: a ring of 4" in said and "is as it was" in said and "relayed" in said
     assert not list(site.rglob("*.before"))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "environ", "sign"),
+    [
+        ("utf-8", {"LANG": "C.UTF-8"}, "●──┐        200 Gb/s"), ("ascii", {}, "o--+        200 Gb/s"),
+        ("utf-8", {"NO_UNICODE": "1"}, "o--+        200 Gb/s"), ("utf-8", {"LC_ALL": "C"}, "o--+        200 Gb/s"),
+        ("utf-8", {"LANG": "POSIX"}, "o--+        200 Gb/s"),
+    ],
+)  # fmt: skip
+def test_the_picture_is_of_what_a_terminal_can_show(
+    site: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, environ: dict[str, str], sign: str
+) -> None:
+    for name in ("LC_ALL", "LANG", "NO_UNICODE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    told = facts(FOUR, *ring(FOUR))
+    monkeypatch.setattr(look, "ask", lambda *_: told)
+    shown = terminal(80, "fabric", "discover", "-i", str(site), encoding=encoding)
+    first = next(number for number, line in enumerate(shown.lines) if line.startswith("spark1  inner cage"))
+    assert shown.lines[first].endswith(sign)
+    assert shown.lines[first + 10].startswith("        outer cage") and shown.lines[first + 12] == "found: a ring of 4"
+    assert max(map(len, shown.lines[first : first + 12])) <= 80 and shown.code == 1
+
+
+def test_programs_get_the_picture_too(
+    site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ask(monkeypatch, facts(FOUR, *ring(FOUR)), "-i", str(site), "--json") == 1
+    drawn = json.loads(capsys.readouterr().out)["picture"]
+    assert drawn[0] == "spark1  inner cage o--+        200 Gb/s" and len(drawn) == 11
 
 
 def smaller(site: Path, folder: Path, nodes: list[str], fabric: dict[str, Any]) -> Path:

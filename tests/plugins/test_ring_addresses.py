@@ -110,9 +110,9 @@ print(*sorted(answers))
 """
 
 
-def put(bench: Bench, where: Cluster) -> dict[str, Any]:
+def put(bench: Bench, where: Cluster, name: str = PIPELINE) -> dict[str, Any]:
     """What Multus, host-device and the static IPAM would do with the rendered pods, and the group's plan."""
-    launch = resolve(profile.load(PIPELINE), where)
+    launch = resolve(profile.load(name), where)
     objects = manifests.build(launch, where, "refuse")[0]
     routes = {
         item["metadata"]["name"]: json.loads(item["spec"]["config"])["plugins"][0]["ipam"].get("routes", [])

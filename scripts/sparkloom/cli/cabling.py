@@ -26,14 +26,15 @@ def fabric(
     if what == "plan":
         show.out(case.fabric(inventory), json, _fabric)
         return
-    from sparkloom.site.cabling import look
+    from sparkloom.site.cabling import look, picture
 
     inventory = named_site(inventory, "which Sparks?")
     extra = ["-K"] if ask_become_pass else []
     found, file = look.discover(inventory, extra, sys.stderr.write, dry=dry_run)
     cluster = case.cluster(inventory)
     told = {**look.as_dict(cluster, found), "fabric": file}
-    show.out(told, json, lambda _: f"{look.text(cluster, found)}\n{_outcome(found, file)}")
+    drawn = "\n".join(picture.lines(found, picture.UNICODE if show.unicode() else picture.ASCII))
+    show.out(told, json, lambda _: f"{drawn}\n\n{look.text(cluster, found)}\n{_outcome(found, file)}")
     raise typer.Exit(1 if errors(found.findings) else 0)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sparkloom.cli import show_start
-from sparkloom.cli.show import COLOURS, number, paragraph, window
+from sparkloom.cli.show import COLOURS, number, paragraph, unicode, window
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,11 +62,10 @@ def draw(terminal: Console, memory: dict[str, Any], assumed: Sequence[dict[str, 
         return
     from rich.text import Text
 
-    unicode = (terminal.encoding or "").lower().startswith("utf")
     usable = memory["usable_gib"]
     paragraph(terminal, "memory of each Spark, GiB", style="bold")
     cells = shares([max(0.0, part.gib) for part in drawn], min(CELLS, window(terminal) or CELLS))
-    signs = [part.look.block if unicode else part.look.letter for part in drawn]
+    signs = [part.look.block if unicode() else part.look.letter for part in drawn]
     bar = zip(signs, cells, drawn, strict=True)
     terminal.print(Text.assemble(*((sign * count, part.look.colour) for sign, count, part in bar)), soft_wrap=True)
     tenths = shares([part.gib for part in drawn], round(usable * 10))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -85,6 +86,13 @@ def console(*, stderr: bool = False) -> Console:
 def table(names: Sequence[str], rows: Iterable[Sequence[str]], dropped: Sequence[str] = ()) -> None:
     """As `base.table` says: in the window, or whole in a pipe."""
     say("\n".join(tables.lines(names, rows, tables.window(sys.stdout), dropped)) + "\n")
+
+
+def unicode() -> bool:
+    """Whether lines and blocks can be drawn as such."""
+    locale = os.environ.get("LC_ALL") or os.environ.get("LANG")
+    refused = locale in ("C", "POSIX") or os.environ.get("NO_UNICODE")
+    return (sys.stdout.encoding or "").lower().startswith("utf") and not refused
 
 
 def window(terminal: Console) -> int | None:

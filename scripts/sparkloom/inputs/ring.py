@@ -1,7 +1,8 @@
 """Which rings of Sparks without a switch can be served: three, all with a cable to both others.
 
 NVIDIA's guide (connect-three-sparks, 2026-03) and its script know three and no other number: only there has every pair
-a cable. Opposite ends of a longer ring would have to be relayed, which RDMA's queue pairs are not.
+a cable. Opposite ends of a longer ring would have to be relayed, which RDMA's queue pairs are not. NCCL 2.30.7 puts its
+trees off only while its cuMem is on (init.cc, runtimeConn), which SGLang switches off.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ SIZE = 3
 LONGEST_NAME = 7  # of a rail: the cable's number comes behind it
 FOUR = (
     "opposite Sparks have no cable, RDMA does not follow IP routes through a third one, and NCCL connects trees beside "
-    "its ring, so it ends with 'unhandled system error'; take a switch, or pairs (docs/fabric.md)"
+    "its ring, whatever NCCL_ALGO says, so it ends with 'unhandled system error'; take a switch, or pairs: "
+    "`sparkloom fabric discover` without `ring` prints them (docs/rings.md)"
 )
 
 

@@ -7,18 +7,19 @@ ends).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 
 from sparkloom.base.finding import Finding
 from sparkloom.inputs import ring
+from sparkloom.site.cabling import plugs
 from sparkloom.site.cabling.wires import Cage, Wire
 
 THREE = "three in a ring can be served (fabric.ring), but only all Sparks of hosts.yml, cabled inner cage to outer cage"
 FOUR = (
     "{apart} have no cable: their data would have to be relayed, and RDMA does not follow IP routes through a third "
-    "Spark. NCCL's ring needs neighbours only, but it connects trees too and ends with an error; patched builds "
-    "of it (sparkring) do without. Refused"
+    "Spark. NCCL's ring needs neighbours only, but it connects trees too, whatever NCCL_ALGO says, and ends with an "
+    "error; patched builds of it (sparkring) do without. Refused (docs/rings.md)"
 )
 EACH = "one-node profiles: each Spark alone in an inventory of its own, which needs no rails"
 NAMED = 3
@@ -38,12 +39,13 @@ def judge(joined: list[Wire], found: list[Cage]) -> tuple[str, list[Finding]]:
         what = f"{len(groups)} fabrics that do not hear each other: {'; '.join(groups)}"
         return "islands", [Finding(first, "fabric", what, "one that joins all", fix)]
     order = _order(joined)
+    wrong = plugs.wrong(plugs.either(order, found), joined, found) if len(order) == ring.SIZE else []
     if len(joined) == len(order):
         kind = f"a ring of {len(order)}"
         what = f"{kind} without a switch: {' - '.join([*order, order[0]])}"
-        wrong = [*_ring_cages(joined)] if len(order) == ring.SIZE else []
         return kind, wrong or [Finding(first, "ring", what, "one wire that joins all", _ways_out(joined, order))]
-    return f"a line of {len(order)}", [_line(order, joined, found)]
+    misplaced = wrong if wrong[1:] else []  # the one cable that a line lacks is named with the ways out
+    return f"a line of {len(order)}", [*misplaced, _line(order, joined, found)]
 
 
 def splits(joined: list[Wire]) -> list[Groups]:
@@ -134,14 +136,3 @@ def _line(order: list[str], joined: list[Wire], found: list[Cage]) -> Finding:
     closing = f"the cable from {free[0]} to {free[1]} would close a ring, {worth}"
     fix = f"{_ways_out(joined, order)}. Without a switch {closing}"
     return Finding(order[0], "cable", f"a line: {' - '.join(order)}", "one wire that joins all", fix)
-
-
-def _ring_cages(joined: list[Wire]) -> Iterator[Finding]:
-    """NVIDIA's guide cables every inner cage to the next one's outer; its scripts fail on anything else."""
-    for wire in joined:
-        if len({cage.place for cage in wire.cages}) == 1:
-            fix = (
-                "swap the two cables of one of them, so that each cable joins an inner and an outer cage, and look "
-                "again: three in a ring are served like that"
-            )
-            yield Finding(wire.nodes[0], "cage", f"a cable from {wire}", "inner to outer", fix)

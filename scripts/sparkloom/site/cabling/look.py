@@ -18,7 +18,7 @@ from sparkloom.inputs import answers
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import require_own
 from sparkloom.site import play
-from sparkloom.site.cabling import declare, shape
+from sparkloom.site.cabling import declare, picture, shape
 from sparkloom.site.cabling.wires import Facts
 from sparkloom.site.checks import report
 
@@ -45,7 +45,8 @@ def merge(machines: Answers, links: Answers) -> dict[str, dict[str, Any]]:
 
 
 def judge(cluster: Cluster, facts: Facts) -> shape.Found:
-    return shape.judge([node.name for node in cluster.nodes], facts, cluster.management_interface)
+    names = [node.name for node in cluster.nodes]
+    return shape.judge(names, facts, cluster.management_interface, cluster.fabric)
 
 
 def text(cluster: Cluster, found: shape.Found) -> str:
@@ -84,6 +85,7 @@ def as_dict(cluster: Cluster, found: shape.Found) -> dict[str, Any]:
             {"cages": [asdict(cage) for cage in wire.cages], "switches": list(wire.switches)} for wire in found.wires
         ],
         "ring": list(found.ring),
+        "picture": picture.lines(found, picture.ASCII),
         "used": {node: cage.name for node, cage in found.used.items()},
         "findings": [report.as_dict(finding) for finding in found.findings],
         "inventories": [

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sparkloom.base.finding import Finding
-from sparkloom.inputs.cluster import SPEEDS
+from sparkloom.inputs.cluster import SPEEDS, Fabric
 from sparkloom.launch.fabric import RING_NCCL
-from sparkloom.site.cabling import apart
+from sparkloom.site.cabling import apart, plugs
 from sparkloom.site.cabling.wires import Cage, Facts, Wire, cages, wires
 from sparkloom.site.checks.ports import DRAIN, Port, absent
 
@@ -35,8 +35,8 @@ class Found:
     ring: tuple[str, ...] = ()
 
 
-def judge(nodes: Sequence[str], facts: Facts, management: str) -> Found:
-    """`nodes`: those of the inventory, each with its facts or without."""
+def judge(nodes: Sequence[str], facts: Facts, management: str, asked: Fabric | None = None) -> Found:
+    """`nodes`: those of the inventory, each with its facts or without. `asked`: what its fabric.yml says already."""
     found = cages(facts, management)
     made = wires(facts, found)
     findings = [*_unread(nodes, facts), *_uncabled(facts, found)]
@@ -45,6 +45,10 @@ def judge(nodes: Sequence[str], facts: Facts, management: str) -> Found:
     whole = [wire for wire in joined if set(wire.nodes) == cabled]
     if len(nodes) == 1:
         return Found(tuple(nodes), "one Spark", made, found)
+    cables = apart.along(joined, nodes)
+    if asked and asked.ring and not cables and not any(set(wire.nodes) == set(nodes) for wire in joined):
+        findings += [*_silent(made, cabled), *plugs.wrong(plugs.asked(asked), joined, found)]
+        return Found(tuple(nodes), "not the ring that fabric.yml asks for", made, found, findings=findings)
     if whole:
         used = _used(max(whole, key=lambda wire: _usual(wire.cages)))
         gbit, slow = _speed(used)
@@ -52,13 +56,13 @@ def judge(nodes: Sequence[str], facts: Facts, management: str) -> Found:
         findings += [
             *_silent(made, cabled),
             *_switched(whole, used),
-            *_misplaced(used),
+            *_misplaced(used, asked),
             *_halves(used),
             *_functionless(used),
             *slow,
         ]
         return Found(tuple(nodes), kind, made, found, used, gbit, findings)
-    if cables := apart.along(joined, nodes):
+    if cables:
         return _ring(tuple(nodes), made, found, cables, findings)
     kind, more = apart.judge(joined, found)
     findings += [*_silent(made, cabled), *more]
@@ -77,7 +81,7 @@ def _ring(
     used, others = {inner.node: inner for inner, _ in cables}, {outer.node: outer for _, outer in cables}
     (gbit, slow), (other, slow_too) = _speed(used), _speed(others)
     what = f"a ring of 3 without a switch: {' - '.join([*order, order[0]])}"
-    fix = f"engine.carries: [nccl-{RING_NCCL}] in the profile of an image that has it; docs/fabric.md"
+    fix = f"engine.carries: [nccl-{RING_NCCL}] in the profile of an image that has it; docs/rings.md"
     expected = f"an image with NCCL {RING_NCCL} or newer, which takes the port that leads to the peer"
     findings = [
         *read, *_silent(made, set(order)), *_halves(used), *_halves(others), *_functionless(used),
@@ -139,10 +143,12 @@ def usual(used: dict[str, Cage]) -> Cage:
     return min(used.values(), key=lambda cage: (-counts[cage.place], cage.halves[0]["pci"]))
 
 
-def _misplaced(used: dict[str, Cage]) -> Iterator[Finding]:
+def _misplaced(used: dict[str, Cage], asked: Fabric | None) -> Iterator[Finding]:
+    """In another cage than most, and not because fabric.yml asks for it there."""
     common = usual(used)
     for node, cage in used.items():
-        if cage.place != common.place:
+        told = [rail.ports[node].pci for rail in asked.rails if node in rail.ports] if asked else []
+        if cage.place != common.place and cage.place not in [pci.partition(":")[2] for pci in told]:
             fix = f"move it to the {common.name}, or keep it: fabric.yml then names it for this node (ports)"
             others = ", ".join(other for other, its in used.items() if its.place == common.place)
             what = f"the cable is in the {cage.name}"

@@ -74,7 +74,7 @@ def _both(node: str, cluster: Cluster, ports: list[Port]) -> Iterator[Finding]:
     for rail in cluster.fabric.rails[:1]:
         change = (
             "sparkloom fabric discover says what is behind each cable, and writes fabric.ring for three in a ring "
-            "without a switch (docs/fabric.md); a second cable to the same switch adds nothing"
+            "without a switch (docs/rings.md); a second cable to the same switch adds nothing"
         )
         yield _finding(node, rail, "a link in both cages", "one, to the switch that all share", change, warn=True)
 
