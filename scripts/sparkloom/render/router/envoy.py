@@ -171,7 +171,7 @@ def _json(data: Any) -> str:
 
 def _passed_by() -> dict[str, Any]:
     """A path that is closed is so for everybody. A short body is read before that is said: some clients that are
-    answered while they send lose the answer (curl before 8, in HTTP/2)."""
+    answered while they send lose the answer."""
     script = _typed("extensions.filters.http.lua.v3.LuaPerRoute", disabled=True)
     short = _typed("extensions.filters.http.buffer.v3.BufferPerRoute", buffer={"max_request_bytes": 64 << 10})
     return {LUA: script, ADMISSION: script, WHOLE: short}
