@@ -385,7 +385,7 @@ def test_keys_change_while_streams_go_on(router: Router, engines: dict[str, Engi
     assert router.post("alpha", key).status == 401
     empty_the_bucket(router)
     connection = router.connect()
-    connection.request("POST", CHAT, json.dumps(asked("alpha", 300)), bearer(BOB))
+    connection.request("POST", CHAT, json.dumps(asked("alpha", 300)), bearer(ALICE))
     answer = connection.getresponse()
     answer.read(100)
     before = router.series()

@@ -6,6 +6,7 @@ healthy ranks were killed for it. An answer from here costs no process and does 
 
 from __future__ import annotations
 
+import hmac
 import io
 import json
 import socket
@@ -17,7 +18,7 @@ from typing import Any
 
 from sparkloom.onnode import http_server, listening, prometheus
 from sparkloom.onnode.http_server import Shared
-from sparkloom.onnode.rank import exposition
+from sparkloom.onnode.rank import answers, exposition, procs
 from sparkloom.onnode.rank.plan import STATUS_PATH
 from sparkloom.onnode.rank.status_log import StatusLog, verdict
 
@@ -27,6 +28,7 @@ BACKLOG = 512  # of the kernel: who is dropped by it comes a second late
 PATIENCE = 10.0  # for a question to be asked in full
 SCRAPED = 8.0  # less than a scrape waits
 AGAIN = 2.0
+CLIENTS = "/clients/"  # ADDRESS:PORT of one that is to be cut off
 ASKED = {"/ready": "ready", "/live": "live", "/started": "started"}
 
 
@@ -55,9 +57,13 @@ class Server(listening.Server):
 
 
 class Handler(http_server.Handler):
-    """`GET /ready`, `/live`, `/started`: 200 or 503, and the words for the pod's events. One question a connection."""
+    """`GET /ready`, `/live`, `/started`: 200 or 503, and the words for the pod's events. One question a connection.
+
+    `DELETE /clients/ADDRESS:PORT`, with the engine's own key: the router ends the stream of a key that is no more.
+    """
 
     server: Server
+    methods = ("GET", "DELETE")
 
     def setup(self) -> None:
         super().setup()
@@ -79,6 +85,15 @@ class Handler(http_server.Handler):
             self.text(HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE, text)
         else:
             self.text(HTTPStatus.NOT_FOUND, f"ask one of {', '.join(ASKED)}")
+
+    def do_DELETE(self) -> None:
+        self.close_connection = True
+        key, shown = answers.key(), self.headers.get("Authorization", "")
+        if not key or not hmac.compare_digest(shown.encode(), f"Bearer {key}".encode()):
+            return self.text(HTTPStatus.UNAUTHORIZED, "the engine's own key is asked for")
+        if self.path.startswith(CLIENTS) and procs.cut(self.server.log.plan.port, self.path.removeprefix(CLIENTS)):
+            return self.text(HTTPStatus.OK, "cut off")
+        return self.text(HTTPStatus.NOT_FOUND, "no such client, or not within reach")
 
     def _page(self, page: str | None) -> None:
         if page is None:

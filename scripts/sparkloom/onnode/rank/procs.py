@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import ipaddress
 import os
 import signal
+import socket
+import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,6 +17,7 @@ from pathlib import Path
 from sparkloom.onnode import loglines
 
 PR_SET_CHILD_SUBREAPER = 36
+PIDFD_GETFD = 438  # its number on every architecture
 DEAD = ("Z", "X")
 ESTABLISHED = "01"  # as /proc/net/tcp says it
 AGAIN = 0.05
@@ -141,6 +145,48 @@ def _others(port: int) -> int:
     mine = _sockets()
     own = {_port(row[1]) for row in rows if _port(row[2]) == port and row[9] in mine}
     return sum(1 for other in open_now if other not in own)
+
+
+def cut(port: int, client: str) -> bool:
+    """The connection from `client` (ADDRESS:PORT) is shut, so that the engine takes it for one that left; False where
+    there is none. The engine has the socket: this borrows it, which a rank without privileges may not."""
+    shut = False
+    for row in _rows(port):
+        if row[3] == ESTABLISHED and _port(row[1]) == port and _place(row[2]) == client:
+            shut |= any(_shut(holder) for holder in _holders(row[9]))
+    return shut
+
+
+def _holders(number: str) -> list[Path]:
+    """Of a socket: PID/fd/FD in /proc."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            if str(entry.readlink()) == f"socket:[{number}]":
+                found.append(entry)
+    return found
+
+
+def _shut(holder: Path) -> bool:
+    with contextlib.suppress(OSError):
+        process = os.pidfd_open(int(holder.parts[-3]))
+        try:
+            number = ctypes.CDLL(None, use_errno=True).syscall(PIDFD_GETFD, process, int(holder.name), 0)
+            if number >= 0:
+                with socket.socket(fileno=number) as borrowed:
+                    borrowed.shutdown(socket.SHUT_RDWR)
+                return True
+        finally:
+            os.close(process)
+    return False
+
+
+def _place(told: str) -> str:
+    """The kernel writes an address as words of the processor's order."""
+    words = told.rpartition(":")[0]
+    packed = b"".join(int(words[at : at + 8], 16).to_bytes(4, sys.byteorder) for at in range(0, len(words), 8))
+    address = ipaddress.ip_address(packed)
+    return f"{getattr(address, 'ipv4_mapped', None) or address}:{_port(told)}"
 
 
 def _rows(port: int) -> list[list[str]]:

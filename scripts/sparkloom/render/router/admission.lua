@@ -3,6 +3,7 @@
 local format = string.format
 
 local SHORT = 64 * 1024
+local LOOK = 1 -- second between two looks at the key of a stream
 local PATIENCE = 5 -- seconds in which so much of a body comes
 local key_version, keys = nil, {} -- of the last table that could be read; before the first one nobody has a key
 local room, longest = 0, 0 -- bytes of bodies that are here at a time, and of one
@@ -14,6 +15,7 @@ local function person(line) -- of `sparkloom.onnode.key_table`: a hash and words
   for name, value in (told or ""):gmatch("(%a+)=(%S+)") do who[name] = value end
   if not who.name or who.taken then return nil end
   for _, name in ipairs({"requests", "tokens", "places", "ends"}) do who[name] = tonumber(who[name]) end
+  who.hash = hash
   return hash, who
 end
 
@@ -54,10 +56,14 @@ local function turn_away(handle, status, code, message, headers)
   refuse(handle, status, code, message, headers)
 end
 
+local function ended(who, now)
+  return who.ends and now >= who.ends
+end
+
 local function asker(handle) -- whoever is nobody is told so
   local key = brought(handle:headers())
   local who = key and keys[sha256(key)]
-  if who and not (who.ends and seconds(handle) >= who.ends) then return who end
+  if who and not ended(who, seconds(handle)) then return who end
   local why = who and "the key of " .. who.name .. " has ended" or "no such key; write Authorization: Bearer KEY"
   handle:streamInfo():dynamicMetadata():set(SPACE, "person", who and who.name or "")
   turn_away(handle, "401", "invalid_api_key", why, {["www-authenticate"] = "Bearer"})
@@ -237,6 +243,7 @@ local function admit(handle, who, method)
   end
   spend(who.name, "requests", 1)
   local number = take_off(handle, who.name)
+  flights[number].hash = who.hash
   kept:set(SPACE, "who", who)
   kept:set(SPACE, "flight", number)
   return number
@@ -307,9 +314,19 @@ local function last_usage(text)
   end
 end
 
-local function answered(handle, told, flight)
+-- A key that was taken away or has ended: the engine's supervisor cuts the connection off, which frees its place. Where that
+-- fails, nothing more of the answer is passed on.
+local function cut_off(handle, told, from)
+  local supervisor = (models[told.model] or {}).supervisor
+  if supervisor then
+    handle:httpCall(supervisor, {[":method"] = "DELETE", [":path"] = "/clients/" .. from, [":authority"] = "rank"}, nil, 2000)
+  end
+end
+
+local function answered(handle, told, flight, from)
   local person, model, prompt, completion, tail, events = flight.person, flight.model, 0, 0, "", 0
   local names = told.responses and RESPONSES or TEXTS
+  local looked, is_cut = seconds(handle), false
   local function used(heard, said)
     if heard > prompt then
       count("sparkloom_router_prompt_tokens_total", person, model, nil, heard - prompt)
@@ -323,7 +340,17 @@ local function answered(handle, told, flight)
     end
   end
   for chunk in handle:bodyChunks() do
-    local text = chunk:getBytes(0, chunk:length())
+    local text, now = chunk:getBytes(0, chunk:length()), seconds(handle)
+    local ends = false
+    if now - looked >= LOOK then
+      looked = now
+      refresh(handle)
+      local who = keys[flight.hash]
+      ends = not is_cut and (not who or ended(who, now))
+      is_cut = is_cut or ends
+    end
+    if is_cut then chunk:setBytes("") end
+    if ends then cut_off(handle, told, from) end -- this lets others run: the piece cannot be touched any more
     for event in text:gmatch("data: ?([^\n]+)") do
       if has_text(event, names) then events = events + 1 end
     end
@@ -333,7 +360,7 @@ local function answered(handle, told, flight)
     used(figure(usage, "prompt_tokens", "input_tokens") or 0,
       figure(usage, "completion_tokens", "output_tokens") or events)
     tail = at and sub(whole, math.max(at, #whole - 700)) or sub(whole, -8)
-    if at and told.unasked then chunk:setBytes(without_usage(text)) end
+    if at and told.unasked and not is_cut then chunk:setBytes(without_usage(text)) end
   end
   local kept = handle:streamInfo():dynamicMetadata()
   kept:set(SPACE, "prompt_tokens", prompt)
@@ -352,6 +379,8 @@ local function explained(handle, model, status) -- an engine that goes down answ
 end
 
 function envoy_on_response(handle)
+  local from = handle:headers():get("x-sparkloom-from") or ""
+  handle:headers():remove("x-sparkloom-from")
   local told = handle:streamInfo():dynamicMetadata():get(SPACE)
   if not told or not told.person then return end
   local status, flight = handle:headers():get(":status"), flights[told.flight or 0]
@@ -362,7 +391,7 @@ function envoy_on_response(handle)
     local context = tonumber(models[told.model] and models[told.model].entry:match('"max_model_len": (%d+)'))
     flight.model, flight.prompt = told.model, math.min(math.floor(told.length / 4), context or math.huge)
     spend(told.person, "tokens", flight.prompt)
-    answered(handle, told, flight)
+    answered(handle, told, flight, from)
   end
   land(told.flight)
   if told.model then explained(handle, told.model, status) end

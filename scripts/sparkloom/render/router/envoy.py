@@ -29,6 +29,7 @@ SCRIPTS = {
 }
 AT_WAKER = 64  # requests of one group that may wait for its waking
 PIECE = 1 << 18  # bytes that a connection holds which nobody asked for
+UPSTREAM = "x-sparkloom-from"  # by which a rank knows the connection
 STATISTICS = "router"  # of clients' requests: http.router.downstream_rq_active are on their way
 A_NAME = "[A-Za-z0-9][A-Za-z0-9._:@-]*"  # it cannot be ".."; an owner may stand before it
 ONE = f"{A_NAME}(?:(?:/|%2[Ff]){A_NAME})?"
@@ -185,7 +186,8 @@ def _granted(path: str) -> dict[str, Any]:
 
 
 def _route(group: Group, terms: Terms) -> dict[str, Any]:
-    made = template.one("router/group_route", name=group.name, chosen_group=GROUP, timeout=terms.timeout, awake=AWAKE)
+    named = {"name": group.name, "chosen_group": GROUP, "upstream": UPSTREAM}
+    made = template.one("router/group_route", **named, timeout=terms.timeout, awake=AWAKE)
     return dict(made["on_demand" if group.waker else "always_up"])
 
 
@@ -206,13 +208,16 @@ def clusters(group: Group, terms: Terms) -> list[dict[str, Any]]:
         at_once=group.at_once,
         waiting=group.waiting,
         engine_most=group.at_once + group.waiting,
+        supervisor=_address(group.address, group.health_port),
         waker={"address": _address(host, port)},
         waker_type=_found(host),
         waker_connections=2 * most,
         waker_most=most,
         secret=_from(terms, _secret_file(group)),
     )
-    return [made["engine"], made["waker"], made["either"]] if group.waker else [made["engine"]]
+    supervised = [made["supervisor"]] if group.health_port else []
+    on_demand = [made["waker"], made["either"]] if group.waker else []
+    return [made["engine"], *supervised, *on_demand]
 
 
 def _address(host: str, port: int) -> dict[str, Any]:

@@ -27,6 +27,7 @@ def _models(groups: list[Group]) -> dict[str, Any]:
             entry = json.dumps(_entry(group, name))
             made[name] = {"id": group.name, "name": group.engine_name, "group": group.name, "entry": entry}
             made[name] |= {"counted": group.counted, "sleeps": bool(group.waker)}
+            made[name] |= {"supervisor": f"{group.name}+supervisor"} if group.health_port else {}
             made[name]["share"] = max(1, (group.at_once + group.waiting) // 2)
     return made
 
