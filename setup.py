@@ -12,7 +12,7 @@ from setuptools.command.build_py import build_py
 HERE = Path(__file__).resolve().parent
 CARRIED = (
     "ansible.cfg", "docs", "image_recipes", "inventories/gb10", "model_profiles", "playbooks", "plugins",
-    "pyproject.toml", "roles", "site.yml",
+    "pyproject.toml", "requirements.yml", "roles", "site.yml",
 )  # fmt: skip
 
 

@@ -64,6 +64,7 @@ def gather(target: Path) -> None:
 
 def galaxy() -> dict[str, Any]:
     ours = project()
+    needed = yaml.safe_load((REPO / "requirements.yml").read_text(encoding="utf-8"))["collections"]
     return {
         "namespace": "sparkloom",
         "name": "sparks",
@@ -73,6 +74,7 @@ def galaxy() -> dict[str, Any]:
         "description": ours["description"],
         "license": [ours["license"]],
         "tags": ["infrastructure", "kubernetes", "nvidia", "networking"],
+        "dependencies": {one["name"]: one["version"] for one in needed if one["name"] == "kubernetes.core"},
     }
 
 

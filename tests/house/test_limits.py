@@ -34,12 +34,12 @@ OF_THE_SITE = {
         "k3s.kubeconfig": "keeps the administrator's access here",
     },
     "fabric": {"ansible.builtin.command": "as `verify`"},
-    "gpu": {"cluster.apply": "applies the device plugin"},
+    "gpu": {"kubernetes.core.k8s": "applies the device plugin"},
     "metrics": {
-        "cluster.apply": "applies exporters, alerts, dashboards",
+        "kubernetes.core.k8s": "applies exporters, alerts, dashboards",
         "cluster.forget_metrics": "takes away what an earlier choice made",
     },
-    "network": {"cluster.apply": "applies Multus and the attachments"},
+    "network": {"kubernetes.core.k8s": "applies Multus and the attachments"},
     "benchmark": {"ansible.builtin.command": "asks the endpoint"},
     "verify": {"ansible.builtin.command": "with `fabric_check_between=pods`: measures in pods on all nodes"},
 }

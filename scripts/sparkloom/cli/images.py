@@ -105,6 +105,7 @@ def build(
     }
     words = ["-e", plain.dumps({f"image_build_{key}": value for key, value in chosen.items()})]
     words += [*(["--limit", limit] if limit else []), *(["-K"] if ask_become_pass else [])]
+    play.require_collections()
     command = play.command(REPO / "playbooks" / "image.yml", site, words)
     sys.stdout.flush()
     code = subprocess.run(command, cwd=WORK, env=play.environment(), stdout=sys.stderr if json else None).returncode

@@ -65,6 +65,7 @@ def up(
     profile = names.exact(profile) if profile else _fitting(site)
     given = (("--limit", limit), ("--tags", tags), ("-e", profile and f"profile={profile}"))
     extra = [word for option, value in given if value for word in (option, value)]
+    play.require_collections()
     password = getpass("sudo's password on the nodes: ") if ask_become_pass else ""
     log = repository.kept(cluster.name) / "up.log"
     terminal, begun = show.console(), time.time()

@@ -108,11 +108,6 @@ def _compared(wanted: Object, there: Object | None, applied: Object | None) -> d
     return None if before == after else {**named, "diff": {"before": before, "after": after}}
 
 
-def shown(differing: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """As Ansible's --diff prints it."""
-    return [{"before_header": f"{one['kind']} {one['name']}", **one["diff"]} for one in differing if one.get("diff")]
-
-
 def _settled(known: Object) -> dict[str, Any]:
     """Without what changes by itself."""
     metadata = {key: value for key, value in known.get("metadata", {}).items() if key not in MOVING}

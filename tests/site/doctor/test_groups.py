@@ -112,13 +112,13 @@ def test_the_site_is_walked_once_and_each_group_with_its_own_name(monkeypatch: p
     told = {"ansible_play_hosts_all": ["spark1"], "hostvars": {"spark1": {"said": {"said": [], "trouble": ""}}}}
     made, walked = tasks.Doctor(context(told), ["multus", "model_serving", "gateway"]), []
 
-    def part(asked: Any, part: parts.Part, group: str = "") -> bool:
+    def part(asked: Any, part: parts.Part, api: Any, group: str = "") -> bool:
         walked.append((part.role, part.file, group, asked.known.get("model_serving_profile", "")))
         return True
 
     monkeypatch.setattr(made, "_part", part)
     monkeypatch.setattr(made, "_k3s", lambda *_: None)
-    monkeypatch.setattr(made, "_answers", lambda *_, **__: True)
+    monkeypatch.setattr(made, "_api", lambda *_, **__: object())
     monkeypatch.setattr(made, "_strangers", lambda *_: walked.append("strangers"))
     each = [{"name": name, "profile": name, "nodes": ["spark1"], "weights": {}} for name in ("glm", "oss")]
     known = {"__node_base_site": {"site": {}}, groups.KNOWN: each}

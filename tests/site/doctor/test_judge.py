@@ -19,17 +19,19 @@ def judge() -> Any:
     return doctor.Doctor(context(), ["multus", "gateway"])
 
 
-def test_a_judge_that_breaks_is_a_line_of_the_verdict_and_the_next_part_is_asked() -> None:
+def test_a_judge_that_breaks_is_a_line_of_the_verdict_and_the_next_part_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """On the old code: `ansible-playbook could not begin`."""
     made, names = judge(), []
 
-    def run(do: str, role: str) -> dict[str, Any]:
-        names.append(role)
+    def result(asked: Any, task: roles.Task, api: Any) -> dict[str, Any]:
+        names.append(task.role)
         raise ValueError("Invalid value for `architecture`, must not be `None`")
 
+    monkeypatch.setattr(made, "_result", result)
     task = {role: roles.Task(role, "main", "Look", "cluster.multus_objects", {}, (), {}, role) for role in made.roles}
-    asked = NS(tasks=lambda part: [task[part.role]], holds=lambda task: True, known={}, args=lambda task: task.role)
-    asked.run = run
+    asked = NS(tasks=lambda part: [task[part.role]], holds=lambda task: True, known={})
     made._walk(asked, [parts.Part("multus", "main"), parts.Part("gateway", "main")])
     assert names == ["multus", "gateway"]
     assert {event["result"]["msg"][:25] for event in made.seen} == {"ValueError: Invalid value"}
@@ -47,8 +49,8 @@ def test_a_cluster_that_was_away_is_not_waited_for_again(monkeypatch: pytest.Mon
     monkeypatch.setattr(doctor.client, "kubeconfig", lambda cluster: "/k")
     site = NS(kubernetes=NS(provider="k3s", kubeconfig=""), name="x")
     monkeypatch.setattr(ansible, "cluster", lambda task_vars: site)
-    assert not made._answers(again=True) and configuration.retries is None
-    assert not made._answers(again=False) and configuration.retries is False
+    assert made._api(again=True) is None and configuration.retries is None
+    assert made._api(again=False) is None and configuration.retries is False
     assert {(event["role"], event["outcome"]) for event in made.seen} == {
         ("multus", "failed"), ("model_serving", "failed"),
     }  # fmt: skip

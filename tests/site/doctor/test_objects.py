@@ -12,12 +12,8 @@ from typing import Any
 import pytest
 from kubernetes.client import ApiClient, ApiException, Configuration
 
-from sparkloom.site import ansible, workload
-from sparkloom.site.client import Client
 from sparkloom.site.doctor import drift, events, roles
 from sparkloom.site.objects import Api
-from sparkloom.site.tasks import cluster
-from tests.plugins.loading import context
 
 KINDS = {
     "/api/v1": [{"name": "services", "kind": "Service", "namespaced": True},
@@ -50,13 +46,9 @@ def server() -> Iterator[tuple[Server, Api]]:
         def do_PATCH(self) -> None:
             kept.asked.append((self.command, self.path))
             wanted = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            path, _, query = self.path.partition("?")
-            there = kept.there.get(path, {"metadata": wanted["metadata"]})
+            there = kept.there[self.path.partition("?")[0]]
             moved = {**there["metadata"], "resourceVersion": "2", "managedFields": ["new"]}
-            applied = {**there, **wanted, "metadata": moved, "status": {"x": 2}}
-            if "dryRun" not in query:
-                kept.there[path] = applied
-            self._say(applied)
+            self._say({**there, **wanted, "metadata": moved, "status": {"x": 2}})
 
         def _say(self, told: Any) -> None:
             body = json.dumps(told or {}).encode()
@@ -71,7 +63,8 @@ def server() -> Iterator[tuple[Server, Api]]:
     listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=listening.serve_forever, daemon=True).start()
     configuration = Configuration(host=f"http://127.0.0.1:{listening.server_address[1]}")
-    yield kept, Api(Client(SimpleNamespace(api_client=ApiClient(configuration)), "n"))
+    reached = SimpleNamespace(core=SimpleNamespace(api_client=ApiClient(configuration)))
+    yield kept, Api(reached)  # type: ignore[arg-type]
     listening.shutdown()
 
 
@@ -119,35 +112,6 @@ def test_one_that_is_not_there_and_one_of_an_unknown_kind_are_missing_and_nothin
     assert [one["name"] for one in found] == ["s", "r", "rail-a-vf0", "n"] and not any(one["diff"] for one in found)
     assert {method for method, _ in kept.asked} == {"GET"}
     assert ("GET", "/api/v1/namespaces/n") in kept.asked
-
-
-@pytest.fixture
-def asked(server: tuple[Server, Api], monkeypatch: pytest.MonkeyPatch) -> Server:
-    """Of tasks: their cluster is the server on loopback."""
-    kept, api = server
-    monkeypatch.setattr(cluster.client, "of", lambda _: Client(SimpleNamespace(api_client=api._api), "n"))
-    monkeypatch.setattr(ansible, "cluster", lambda _: SimpleNamespace(namespace="n"))
-    return kept
-
-
-def test_a_dry_run_says_what_an_apply_changes_and_a_second_one_changes_nothing(asked: Server) -> None:
-    objects = [SERVICE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}]
-    dry = cluster.apply(context(dry=True), objects)
-    assert dry["changed"] and asked.there == {}
-    assert cluster.apply(context(), objects)["differing"] == dry["differing"]
-    assert list(asked.there) == ["/api/v1/namespaces/n/services/s", "/api/v1/namespaces/n"], "in their order"
-    assert cluster.apply(context(), objects) == {"changed": False, "differing": [], "diff": []}
-    changed = cluster.apply(context(), [{**SERVICE, "spec": {"port": 2}}])
-    assert [one["before_header"] for one in changed["diff"]] == ["Service s"]
-
-
-def test_what_was_applied_is_waited_for_in_its_own_namespace(asked: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Multus and the device plugin are in kube-system."""
-    monkeypatch.setattr(workload, "wait", lambda reached, *_: reached.namespace)
-    role = {"kind": "ClusterRole", "metadata": {"name": "c"}}
-    daemon = {"kind": "DaemonSet", "metadata": {"name": "d", "namespace": "kube-system"}}
-    assert cluster.wait(context(), [role, daemon], 1.0)["msg"] == "kube-system"
-    assert cluster.wait(context(), [], 1.0)["msg"] == "n"
 
 
 def test_a_server_that_refuses_is_no_missing_object(server: tuple[Server, Api]) -> None:

@@ -78,7 +78,7 @@ def test_every_file_of_a_role_is_asked_or_only_for_changing(role: str) -> None:
 
 @pytest.mark.parametrize("part", ASKED, ids=lambda part: f"{part.role}/{part.file}")
 def test_every_module_of_what_is_asked_has_a_way_to_be(part: Part) -> None:
-    known = {*parts.ON_A_NODE, *parts.ON_THE_CONTROLLER, *roles.INCLUDES, *NEITHER_KEPT_NOR_JUDGED}
+    known = {*parts.ON_A_NODE, *parts.ON_THE_CONTROLLER, parts.APPLIED, *roles.INCLUDES, *NEITHER_KEPT_NOR_JUDGED}
     planned = {register for _, register in parts.PLANS}
     used = {task.module for task in roles.tasks(part.role, part.file, load) if task.register not in planned}
     assert used - known - {"store.check"} == set()  # whose own program reads the weights
@@ -97,7 +97,7 @@ def entries(written: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def test_no_task_that_is_asked_loops() -> None:
     """Once for each item is a thing that Ansible alone does."""
-    modules = {*parts.ON_A_NODE, *parts.ON_THE_CONTROLLER, *roles.INCLUDES}
+    modules = {*parts.ON_A_NODE, *parts.ON_THE_CONTROLLER, parts.APPLIED, *roles.INCLUDES}
     for part in ASKED:
         for entry in entries(load(roles.ROLES / part.role / "tasks" / f"{part.file}.yml")):
             asked = {entry[action]["do"] for action in OURS & set(entry)}

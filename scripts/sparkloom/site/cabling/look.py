@@ -119,6 +119,7 @@ def ask(cluster: Cluster, inventory: Path, extra: Iterable[str], say: Callable[[
     """The facts of all nodes; InputError when Ansible could not even begin."""
     kept = repository.kept(cluster.name) / FILE
     kept.unlink(missing_ok=True)
+    play.require_collections()
     command = play.command(repository.REPO / "playbooks" / "cabling.yml", inventory, extra)
     say(f"listening on the ports of {len(cluster.nodes)} node(s); a switch needs half a minute to say its name\n")
     done = subprocess.run(

@@ -22,6 +22,7 @@ class Part(NamedTuple):
 TABLE = document.own(Path(__file__).with_name("parts.yml").read_text())
 PLANS = tuple((Part(entry["role"], entry["file"]), entry["register"]) for entry in TABLE["plans"])
 ON_A_NODE, ON_THE_CONTROLLER = frozenset(TABLE["on_a_node"]), frozenset(TABLE["on_the_controller"])
+APPLIED = "kubernetes.core.k8s"
 OF_THE_NODES = tuple(Part(**entry) for entry in TABLE["of_the_nodes"])
 WEIGHTS = Part("model_serving", "weights")  # of each group
 OF_THE_CLUSTER = tuple(Part(**entry) for entry in TABLE["of_the_cluster"])

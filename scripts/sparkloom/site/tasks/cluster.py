@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 from sparkloom.render import manifests
@@ -16,17 +15,7 @@ from sparkloom.site.ansible import Context, Data
 from sparkloom.site.checks import gpus as judged_gpus
 from sparkloom.site.checks import networks as judged_networks
 from sparkloom.site.checks import report
-from sparkloom.site.objects import Api, Taker, shown
-
-
-def apply(
-    context: Context,
-    objects: Sequence[Data],  # in the order of their making
-) -> Data:
-    """By the server, which takes back what others changed of our fields."""
-    api = Api(client.of(context.cluster))
-    differing = api.differing(objects) if context.dry else api.apply(objects)
-    return {"changed": bool(differing), "differing": differing, "diff": shown(differing)}
+from sparkloom.site.objects import Taker
 
 
 def wait(
@@ -35,9 +24,7 @@ def wait(
     timeout: float,  # seconds that it may take
 ) -> Data:
     """Until every Deployment and DaemonSet has all its pods; says every ten seconds what is missing and why."""
-    cluster = context.cluster
-    where = [one["metadata"]["namespace"] for one in objects if one["kind"] in workload.KINDS]
-    reached = replace(client.of(cluster), namespace=next(iter(where), cluster.namespace))
+    reached = client.of(context.cluster)
     if context.dry:
         return {"rows": [report.as_dict(finding) for finding in workload.late(reached, objects)]}
     return {"msg": workload.wait(reached, objects, timeout, context.say)}
@@ -62,7 +49,7 @@ def gpus(
     rows = judged_gpus.judge(cluster, found, runtime_class) + missing
     judged = ansible.verdict(rows, judged_gpus.who_offers(found))
     objects = gpu.device_plugin(cluster, image, runtime_class) if judged_gpus.needed(cluster, found) else []
-    return {**judged, "objects": objects}
+    return {**judged, "kubeconfig": client.kubeconfig(cluster), "objects": objects}
 
 
 def multus_objects(
@@ -71,9 +58,11 @@ def multus_objects(
     cni_bin: str,  # folder of CNI's programs
     cni_conf: str,  # folder of CNI's configuration
 ) -> Data:
-    """Multus and the pods' networks."""
+    """Multus and the pods' networks; `kubeconfig` says where to apply them."""
     cluster = context.cluster
     return {
+        "kubeconfig": client.kubeconfig(cluster),
+        "namespace": cluster.namespace,
         "objects": multus.multus(image, cni_bin, cni_conf),
         "attachments": manifests.fabric_objects(cluster),
         "rails": len(cluster.fabric.rails),
@@ -101,14 +90,15 @@ def networks(context: Context) -> Data:
 
 
 def page(context: Context, image: str) -> Data:
-    """The page's objects; `wanted` says whether this site has one. The image has Python."""
+    """The page's objects and where to apply them; `wanted` says whether this site has one. The image has Python."""
     cluster, told = context.cluster, context.vars
+    where = {"kubeconfig": client.kubeconfig(cluster), "namespace": cluster.namespace}
     if all(told.get(name) is None for name in ("serve", "client_keys")):  # docs/watch.md
-        return {"wanted": False, "objects": []}
+        return {**where, "wanted": False, "objects": []}
     given = {name: ansible.plain(told[name]) for name in ("serve", "profile") if told.get(name) is not None}
     known = facts.facts({**ansible.inventory(told), **given})
     api = client.of(cluster).api_addresses()
-    return {"wanted": True, "objects": page_objects.page(image, cluster.namespace, known, api)}
+    return {**where, "wanted": True, "objects": page_objects.page(image, cluster.namespace, known, api)}
 
 
 def metrics(
@@ -128,7 +118,7 @@ def metrics(
         found = site_metrics.look(reached.core, cluster.namespace)
         objects, told = site_metrics.plan(cluster, found, prometheus, (exporter_image, prometheus_image), keep_gb)
     gone = site_metrics.gone(Taker.of(reached), objects)
-    return {"objects": objects, "gone": gone, "msg": told}
+    return {"kubeconfig": client.kubeconfig(cluster), "objects": objects, "gone": gone, "msg": told}
 
 
 def forget_metrics(context: Context, gone: Sequence[Data]) -> Data:

@@ -124,9 +124,9 @@ class Doctor:
         self._k3s(asked, hosts)
         self._walk(asked, parts.OF_THE_NODES)
         each = asked.known[groups.KNOWN]
-        if self._answers(again=not plan["away"]):
+        if api := self._api(again=not plan["away"]):
             gpus = asked.known["__node_base_site"].get("site", {}).get("expect_gb10")
-            self._walk(asked, [part for part in parts.OF_THE_CLUSTER if gpus or part.role != "gpu_runtime"])
+            self._walk(asked, [part for part in parts.OF_THE_CLUSTER if gpus or part.role != "gpu_runtime"], api)
             if "model_serving" in self.roles:
                 self._strangers(each)
         named = [group["name"] for group in each if group["name"]]
@@ -171,22 +171,23 @@ class Doctor:
         for host, found in drift.items():
             self._hear(first, {"changed": bool(found), "drift": found}, host)
 
-    def _answers(self, *, again: bool) -> bool:
-        """Whether the cluster does: whoever waits for one that is away waits once."""
+    def _api(self, *, again: bool) -> objects.Api | None:
+        """The cluster, once it has answered: whoever waits for one that is away waits once."""
         cluster = self.context.cluster
         try:
             reached = client.of(cluster)
             if not again:
                 reached.core.api_client.configuration.retries = False
-            objects.Api(reached).answer()
-            return True
+            api = objects.Api(reached)
+            api.answer()
+            return api
         except InputError as error:
             told = {"failed": True, "msg": str(error)}
         except (ApiException, HTTPError) as error:
             told = ansible.verdict([kubernetes.silent(cluster, error)], "")
         for role in ("multus", "model_serving"):  # both areas could not be read
             self._hear(role_files.own(role, "main", "Ask the cluster"), told)
-        return False
+        return None
 
     def _strangers(self, each: Iterable[Data]) -> None:
         """What runs of no group of the list, and which groups did not start last time."""
@@ -200,12 +201,12 @@ class Doctor:
         except (ApiException, HTTPError) as error:
             self._hear(STRANGERS, {"failed": True, "msg": f"the API server: {getattr(error, 'reason', '') or error}"})
 
-    def _walk(self, asked: asking.Asking, walked: Iterable[parts.Part]) -> None:
+    def _walk(self, asked: asking.Asking, walked: Iterable[parts.Part], api: objects.Api | None = None) -> None:
         """Part after part, those of role model_serving for each group; one that fails keeps the next from nothing."""
         for part in walked:
             if part.role in self.roles:
                 for group, known in self._of_groups(asked) if part.role == "model_serving" else [("", asked)]:
-                    self._part(known, part, group)
+                    self._part(known, part, api, group)
 
     def _of_groups(self, asked: asking.Asking) -> Iterator[tuple[str, asking.Asking]]:
         """Each with what it registers for itself; one that is in no list has no name."""
@@ -214,19 +215,19 @@ class Doctor:
             mine.machines = groups.registered(asked.machines, str(group["name"]))
             yield group["name"], mine
 
-    def _part(self, asked: asking.Asking, part: parts.Part, group: str = "") -> bool:
+    def _part(self, asked: asking.Asking, part: parts.Part, api: objects.Api | None, group: str = "") -> bool:
         for task in asked.tasks(part):
             ours = task.module in parts.ON_THE_CONTROLLER and task.register not in asked.known
-            if not (ours or task.module in role_files.INCLUDES):
+            if not (ours or task.module in role_files.INCLUDES or (api and task.module == parts.APPLIED)):
                 continue
             try:
                 if not asked.holds(task):
                     continue
                 if file := role_files.included(task):
-                    if not self._part(asked, parts.Part(part.role, file), group):
+                    if not self._part(asked, parts.Part(part.role, file), api, group):
                         return False
                     continue
-                result = asked.run(task.module, asked.args(task))
+                result = self._result(asked, task, api)
             except AnsibleError as error:
                 if any(seen.get("failed") for seen in asked.known.values() if isinstance(seen, dict)):
                     return False  # it asks for what a task before it did not give, which was heard then
@@ -239,3 +240,16 @@ class Doctor:
             if result.get("failed"):
                 return False
         return True
+
+    def _result(self, asked: asking.Asking, task: role_files.Task, api: objects.Api | None) -> Data:
+        if task.module != parts.APPLIED:
+            return asked.run(task.module, asked.args(task))
+        assert api
+        try:
+            wanted = asked.args(task)["definition"]
+            differing = api.differing(wanted, groups.demanded(asked.known.get(groups.KNOWN, ())))
+        except (ApiException, HTTPError) as error:
+            return {"failed": True, "msg": f"the API server: {getattr(error, 'reason', '') or error}"}
+        names = {(one["kind"], one["name"]) for one in differing}
+        each = [{"changed": (one["kind"], one["metadata"]["name"]) in names} for one in wanted]
+        return {"changed": bool(differing), "differing": differing, "result": {"results": each}}

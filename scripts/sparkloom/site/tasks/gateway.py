@@ -51,6 +51,7 @@ def prepare(
     return {
         "changed": differs,
         "drift": report.secret(gateway.TLS_SECRET, there=there, differs=differs, expected=wanted),
+        "kubeconfig": client.kubeconfig(cluster),
         "objects": [led],
         "name": names[0] if names else "",
         "trust": pair.trust,

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any, Literal
 
 from sparkloom import case
-from sparkloom.site import ansible, client, objects
+from sparkloom.site import ansible, client
 from sparkloom.site.ansible import Context, Data
 from sparkloom.site.doctor import look as looks
 from sparkloom.site.groups import observed, planning
@@ -108,8 +108,10 @@ def _step(context: Context, run: Mapping[str, Any], step: Callable[[Reconciler],
         step(does)
     except Stopped as stopped:
         return ansible.verdict(stopped.findings, "") | {"run": asdict(does.run)}
+    differing = [one for one in does.changed if one.get("diff")]
+    diff = [{"before_header": f"{one['kind']} {one['name']}", **one["diff"]} for one in differing]
     told = {"run": asdict(does.run), "ends": does.run.ends, "measured": does.measured}
-    return {"changed": bool(does.changed), "diff": objects.shown(does.changed), **told}
+    return {"changed": bool(does.changed), "diff": diff, **told}
 
 
 def _back(name: str, good: str, does: Reconciler, task_vars: Data) -> planning.Rollout:
