@@ -19,7 +19,7 @@ PORT = 6443
 # registry, by which nodes share images.
 LISTENS = {"server": (PORT, 2379, 2380, 10250, 5001), "agent": (10250, 5001)}
 UNIT = Path(__file__).with_name("k3s.service")
-SYSCTL, AUDIT = (Path(__file__).with_name(name) for name in ("kernel.conf", "audit-policy.yaml"))
+SYSCTL, AUDIT = (Path(__file__).with_name(name) for name in ("kernel.conf", "audit-policy.yml"))
 AUDITED = {
     "log-path": paths.AUDIT_LOG,
     "policy-file": paths.AUDIT,
