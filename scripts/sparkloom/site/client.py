@@ -144,10 +144,9 @@ class Client:
         """As `kubectl delete pod`: it may end in its own time, and its set makes another."""
         or_none(lambda: self.core.delete_namespaced_pod(name, self.namespace))
 
-    def facts(self, runtime_class: str) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """What a served profile needs of the cluster, as plain data."""
-        known = runtime_class in self._runtime_classes()
-        return {"nodes": self.nodes(), "runtime_class": known, "attachments": self.networks()}
+        return {"nodes": self.nodes(), "runtime_classes": self._runtime_classes(), "attachments": self.networks()}
 
     def networks(self) -> dict[str, str]:
         """The network attachments of the namespace: name -> CNI's configuration."""

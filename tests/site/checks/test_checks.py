@@ -5,20 +5,23 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from sparkloom.base.finding import Finding
-from sparkloom.inputs import inventory
+from sparkloom.inputs import inventory, profile
 from sparkloom.launch import fabric
-from sparkloom.onnode.now.labels import NETWORKS
+from sparkloom.launch.groups import Placed
+from sparkloom.launch.resolve import Launch, resolve
 from sparkloom.site import ansible
 from sparkloom.site.checks import kubernetes, networks, rails
 
 CLUSTER = inventory.load()
 PLAN = fabric.plan(CLUSTER)
 NODES = [node.name for node in CLUSTER.nodes]
+TWO = "openai--gpt-oss-120b--2node"
 
 
 def machine(node: str) -> dict[str, Any]:
@@ -147,37 +150,27 @@ def test_a_node_that_reaches_nobody_is_blamed_once_per_rail(probes: dict[str, An
     assert all("of spark2" in finding.fix for finding in findings)
 
 
-def ranks() -> list[dict[str, Any]]:
-    networks = json.dumps([{"name": "rail-a-vf0"}, {"name": "rail-b-vf0"}])
-    return [
-        {
-            "kind": "StatefulSet",
-            "spec": {
-                "template": {
-                    "metadata": {"annotations": {NETWORKS: networks}},
-                    "spec": {"runtimeClassName": "nvidia", "nodeSelector": {"kubernetes.io/hostname": node}},
-                }
-            },
-        }
-        for node in NODES[:2]
-    ]
+def launch(fraction: float | None = None) -> Launch:
+    """Two ranks."""
+    made = resolve(profile.load(TWO), CLUSTER)
+    return replace(made, seat=Placed("g", TWO, ("spark1", "spark2"), fraction=fraction))
 
 
 @pytest.fixture
 def facts() -> dict[str, Any]:
     nodes = {node: {"ready": True, "gpus": 1, "cordoned": False} for node in NODES}
-    return {"nodes": nodes, "runtime_class": True, "attachments": networks.planned(CLUSTER)}
+    return {"nodes": nodes, "runtime_classes": ["nvidia"], "attachments": networks.planned(CLUSTER)}
 
 
 def test_a_cluster_with_everything_passes(facts: dict[str, Any]) -> None:
     facts["nodes"]["spark4"]["gpus"] = 0  # names no rank
-    assert kubernetes.judge(CLUSTER, ranks(), facts) == []
+    assert kubernetes.judge(CLUSTER, launch(), facts) == []
 
 
 @pytest.mark.parametrize(
     ("fault", "check", "found"),
     [
-        (lambda f: f.update(runtime_class=False), "RuntimeClass", "no 'nvidia'"),
+        (lambda f: f.update(runtime_classes=[]), "RuntimeClass", "no 'nvidia'"),
         (lambda f: f["attachments"].pop("rail-b-vf0"), "networks", "no attachment rail-b-vf0"),
         (
             lambda f: f["attachments"].update({"rail-a-vf0": '{"type": "macvlan"}'}),
@@ -192,19 +185,18 @@ def test_a_cluster_with_everything_passes(facts: dict[str, Any]) -> None:
 )
 def test_what_a_cluster_lacks(facts: dict[str, Any], fault: Callable[[Any], Any], check: str, found: str) -> None:
     fault(facts)
-    (finding,) = kubernetes.judge(CLUSTER, ranks(), facts)
+    (finding,) = kubernetes.judge(CLUSTER, launch(), facts)
     assert (finding.rule, finding.message) == (check, found) and finding.fix
 
 
 def test_a_group_that_shares_its_spark_is_not_started_where_a_gpu_is_offered_once(facts: dict[str, Any]) -> None:
     """Red before: the second pod there waited for a GPU until the start was given up."""
-    record = {"kind": "ConfigMap", "data": {"record.json": json.dumps({"fraction": 0.42})}}
-    findings = kubernetes.judge(CLUSTER, [*ranks(), record], facts)
+    findings = kubernetes.judge(CLUSTER, launch(0.42), facts)
     assert {f.rule for f in findings} == {"GPU"} and "fraction: 0.42" in findings[0].message
     assert "playbooks/gpu.yml" in findings[0].fix
     for node in facts["nodes"].values():
         node["gpus"] = 64
-    assert kubernetes.judge(CLUSTER, [*ranks(), record], facts) == []
+    assert kubernetes.judge(CLUSTER, launch(0.42), facts) == []
 
 
 def test_every_network_of_the_plan_is_read_back() -> None:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkloom.base.finding import Finding
 from sparkloom.inputs.cluster import Cluster, Node
-from sparkloom.onnode.now.labels import NETWORKS
+from sparkloom.launch.resolve import Launch
 from sparkloom.site import client
 from sparkloom.site.checks import networks
 
+RUNTIME_CLASS = "nvidia"  # of every rank's pod (render/manifests/rank.yml)
 
-def judge(cluster: Cluster, objects: list[dict[str, Any]], facts: Mapping[str, Any]) -> list[Finding]:
-    """The nodes that the rendered ranks name, and the cluster itself."""
-    pods = [item["spec"]["template"] for item in objects if item["kind"] == "StatefulSet"]
-    wanted = {str(pod["spec"]["nodeSelector"]["kubernetes.io/hostname"]) for pod in pods}
-    nodes = [node for node in cluster.nodes if node.kubernetes_node in wanted]
-    shares = _fraction(objects)
-    found = (finding for node in nodes for finding in _node(node, facts["nodes"], shares))
-    return [*_shared(cluster, pods, facts), *found]
+
+def judge(cluster: Cluster, launch: Launch, facts: Mapping[str, Any]) -> list[Finding]:
+    """The cluster itself, and the nodes of the ranks."""
+    found = [] if RUNTIME_CLASS in facts["runtime_classes"] else [no_runtime_class(cluster, RUNTIME_CLASS)]
+    joined = {end.attachment for rank in launch.ranks for end in rank.place.endpoints}
+    found += networks.judge(cluster, joined, facts["attachments"])
+    shares = launch.seat.fraction if launch.seat else None
+    for rank in launch.ranks:
+        found += _node(rank.place.node, facts["nodes"], shares)
+    return found
 
 
 def names(cluster: Cluster, pods: tuple[int, int] | None) -> list[Finding]:
@@ -40,14 +42,6 @@ def silent(cluster: Cluster, error: Exception) -> Finding:
     return Finding(cluster.name, "API server", f"no answer ({why})", "an answer", change)
 
 
-def _shared(cluster: Cluster, pods: list[dict[str, Any]], facts: Mapping[str, Any]) -> Iterator[Finding]:
-    classes = {pod["spec"].get("runtimeClassName") for pod in pods} - {None}
-    for name in sorted(classes if not facts["runtime_class"] else ()):
-        yield no_runtime_class(cluster, name)
-    needed = {str(network["name"]) for pod in pods for network in _networks(pod)}
-    yield from networks.judge(cluster, needed, facts["attachments"])
-
-
 def no_runtime_class(cluster: Cluster, name: str, there: str = "") -> Finding:
     expected = "the one that K3s makes when it finds NVIDIA's container toolkit at its start"
     fix = (
@@ -55,16 +49,6 @@ def no_runtime_class(cluster: Cluster, name: str, there: str = "") -> Finding:
         "Kubernetes configure the runtime in containerd and apply the RuntimeClass yourself"
     )
     return Finding(cluster.name, "RuntimeClass", f"no '{name}'{there}", expected, fix)
-
-
-def _networks(pod: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return list(json.loads(pod["metadata"]["annotations"].get(NETWORKS, "[]")))
-
-
-def _fraction(objects: list[dict[str, Any]]) -> float | None:
-    """The share of its Sparks that the group was given; none where it has them alone."""
-    told = [json.loads(item["data"]["record.json"]) for item in objects if "record.json" in item.get("data", {})]
-    return next((one["fraction"] for one in told if one.get("fraction")), None)
 
 
 def absent(node: Node, known: Mapping[str, Any]) -> Finding:

@@ -36,7 +36,7 @@ class Asked:
 
 def of_cluster(asked: Asked) -> Data:
     reached = client.of(asked.cluster)
-    findings = kubernetes.judge(asked.cluster, asked.group.rendered.objects, reached.facts("nvidia"))
+    findings = kubernetes.judge(asked.cluster, asked.group.launch, reached.facts())
     return report.verdict([*findings, *kubernetes.names(asked.cluster, reached.dns())], "as planned")
 
 

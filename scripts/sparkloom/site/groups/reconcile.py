@@ -130,7 +130,7 @@ class Reconciler:
         before = journal(self.reached)  # of a run that was cut off
         run.renewed += [name for name in before.get("renewed", ()) if name not in run.renewed]
         run.held = run.held or bool(before.get("held"))
-        facts = {} if self.dry else self.reached.facts("nvidia")
+        facts = {} if self.dry else self.reached.facts()
         for member in members:
             group = self._group(member, force=force)
             if not self.dry:
@@ -214,7 +214,7 @@ class Reconciler:
         return RenderedGroup.of(member, self.cluster, self.options["transport"], force=force or self.options["force"])
 
     def _judge(self, group: RenderedGroup, facts: Data) -> None:
-        found = kubernetes.judge(self.cluster, group.rendered.objects, facts)
+        found = kubernetes.judge(self.cluster, group.launch, facts)
         if errors(found):
             raise Stopped(found)
 
