@@ -16,7 +16,7 @@ from ansible.plugins.callback import CallbackBase
 
 from sparkloom.site import lease, up
 from sparkloom.site.doctor import events
-from sparkloom.site.ending import Ending, Outcome, causes, does, words
+from sparkloom.site.ending import Ending, causes, does, outcome, words
 
 DOCUMENTATION = """
 name: sparkloom_verdict
@@ -94,5 +94,5 @@ class CallbackModule(CallbackBase):
             )
         elif not self._silent and (self._ending.begun or lost):
             passed, dry = time.monotonic() - self._begun, bool(context.CLIARGS.get("check"))
-            outcome = Outcome(passed, stats.changed, lost, dry=dry, serves=serves, failed=self._ending.failed)
-            self._display.display(f"\n{outcome.line()}")
+            line = outcome(passed, stats.changed, lost, dry=dry, serves=serves, failed=self._ending.failed)
+            self._display.display(f"\n{line}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sparkloom.site.ending import Ending, Outcome, words
+from sparkloom.site.ending import Ending, outcome, words
 
 
 @pytest.mark.parametrize(
@@ -69,16 +69,16 @@ def test_what_serves_is_what_this_run_has_proved() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "line"),
+    ("said", "line"),
     [
-        (Outcome(3.2, {}), "nothing changed (3 s)"),
-        (Outcome(3.2, {"a": 0}, serves="glm serves"), "nothing changed (3 s); glm serves"),
-        (Outcome(9, {"b": 2, "a": 1}), "done: 3 changes (a 1, b 2) in 9 s"),
-        (Outcome(9, {"a": 1}, dry=True), "dry run: 1 change (a 1) would be made (9 s)"),
-        (Outcome(9, {}, dry=True), "dry run: nothing would change (9 s)"),
-        (Outcome(9, {"a": 1}, lost={"b", "a"}, serves="glm serves", failed="Look"),
+        (outcome(3.2, {}), "nothing changed (3 s)"),
+        (outcome(3.2, {"a": 0}, serves="glm serves"), "nothing changed (3 s); glm serves"),
+        (outcome(9, {"b": 2, "a": 1}), "done: 3 changes (a 1, b 2) in 9 s"),
+        (outcome(9, {"a": 1}, dry=True), "dry run: 1 change (a 1) would be made (9 s)"),
+        (outcome(9, {}, dry=True), "dry run: nothing would change (9 s)"),
+        (outcome(9, {"a": 1}, lost={"b", "a"}, serves="glm serves", failed="Look"),
          "failed on a, b at 'Look' after 9 s; mend it, then the same command again"),
     ],
 )  # fmt: skip
-def test_the_last_line(outcome: Outcome, line: str) -> None:
-    assert outcome.line() == line
+def test_the_last_line(said: str, line: str) -> None:
+    assert said == line

@@ -153,7 +153,7 @@ def test_a_server_that_says_nothing_is_left_after_the_seconds_that_were_asked_fo
         reached.api("/silent", {}, "application/json", 0.4)
     monkeypatch.setattr(patience, "ANSWERS", 0.4)
     with pytest.raises(HTTPError):
-        Api(reached)._ask("GET", "/silent")
+        Api(reached)._there("/silent")
     assert time.monotonic() - began < 2.5
     assert list(reached.stream("silent", follow=True)) == ['{"items": []}'], "a log may be silent for longer"
 

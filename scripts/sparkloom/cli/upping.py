@@ -27,7 +27,7 @@ from sparkloom.inputs.inventory import require_own, shipped
 from sparkloom.onnode.now.groups import healthy
 from sparkloom.site import expected, play, status
 from sparkloom.site import up as runs
-from sparkloom.site.ending import Outcome, changes_of
+from sparkloom.site.ending import changes_of, outcome
 from sparkloom.site.endpoint import reach
 from sparkloom.site.up import Part, Progress
 
@@ -174,7 +174,7 @@ def _end(terminal: Console, ended: Progress, seconds: float, log: Path, served: 
     for warning in _warnings(log):
         show.paragraph(terminal, f"warning: {warning}")
     if ended.good:
-        show.paragraph(terminal, f"\n{Outcome(seconds, ended.changes, serves=ended.serves).line()}")
+        show.paragraph(terminal, f"\n{outcome(seconds, ended.changes, serves=ended.serves)}")
 
 
 def failure(ended: Progress, seconds: float, log: Path, command: str = "") -> str:

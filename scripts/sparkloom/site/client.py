@@ -80,12 +80,23 @@ class Client:
 
     def api(self, path: str, query: Mapping[str, str], accept: str, seconds: float | None = None) -> Any:
         """What the cluster's API says at a path."""
-        return answered(self.core.api_client, "GET", path, {"Accept": accept}, query, _request_timeout=seconds)
+        return self._answered("GET", path, {"Accept": accept}, query, _request_timeout=seconds)
 
     def change(self, method: str, path: str, content: Any, kind: str = JSON) -> Any:
         """The object as it is then."""
-        headers = {"Accept": JSON, "Content-Type": kind}
-        return answered(self.core.api_client, method, path, headers, body=content)
+        return self._answered(method, path, {"Accept": JSON, "Content-Type": kind}, {}, body=content)
+
+    def _answered(self, method: str, path: str, headers: dict[str, str], query: Mapping[str, str], **asked: Any) -> Any:
+        """As the API's own JSON has it."""
+        answer = self.core.api_client.call_api(
+            path, method, query_params=list(query.items()), header_params=headers, auth_settings=["BearerToken"],
+            _preload_content=False, _return_http_data_only=True, **asked,
+        )  # fmt: skip
+        return json.loads(answer.data)
+
+    def answers(self) -> None:
+        """Raises what keeps the cluster from that."""
+        self.api("/api/v1/namespaces/default", {}, JSON)
 
     def engine_sets(self) -> list[Any]:
         """The StatefulSets of all ranks, whether they have their pods or not."""
@@ -114,8 +125,7 @@ class Client:
 
     def records(self) -> list[dict[str, Any]]:
         """What was applied, as each profile's own record in the cluster tells it."""
-        maps = self.core.list_namespaced_config_map(self.namespace, label_selector=selector(ENGINES)).items
-        return [json.loads(item.data["record.json"]) for item in maps if "record.json" in (item.data or {})]
+        return [json.loads(data["record.json"]) for data in self.config_maps(ENGINES) if "record.json" in data]
 
     def dns(self) -> tuple[int, int] | None:
         """Pods behind the cluster's name service, ready and all; None where it has none of the usual name."""
@@ -208,7 +218,8 @@ class Client:
         """HTTP to a port inside the pod, through the API server: no route, no NetworkPolicy in between."""
         from kubernetes.stream import portforward
 
-        forward = portforward(self.core.connect_get_namespaced_pod_portforward, pod, self.namespace, ports=str(port))
+        get = self._apart().connect_get_namespaced_pod_portforward
+        forward = portforward(get, pod, self.namespace, ports=str(port))
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
         connection.sock = forward.socket(port)
         connection.sock.settimeout(timeout)
@@ -236,9 +247,9 @@ class Client:
         kept = or_none(lambda: self.core.read_namespaced_config_map(name, self.namespace))
         return kept and dict(kept.data or {})
 
-    def config_maps(self) -> list[dict[str, str]]:
+    def config_maps(self, labels: Mapping[str, str] = PART_OF) -> list[dict[str, str]]:
         """All of ours."""
-        listed = self.core.list_namespaced_config_map(self.namespace, label_selector=selector(PART_OF)).items
+        listed = self.core.list_namespaced_config_map(self.namespace, label_selector=selector(labels)).items
         return [dict(item.data or {}) for item in listed]
 
     def put_config_map(
@@ -334,12 +345,10 @@ class Client:
 
     def ask(self, pod: str, words: list[str], seconds: float = 10) -> str:
         """What a command in a pod prints; empty when it cannot run there."""
-        from kubernetes import client
         from kubernetes.client import ApiException
         from kubernetes.stream import stream
 
-        # a client of its own: while it lasts, the stream takes over everything that its client sends
-        get = client.CoreV1Api(client.ApiClient(self.core.api_client.configuration)).connect_get_namespaced_pod_exec
+        get = self._apart().connect_get_namespaced_pod_exec
         options = {"stderr": False, "stdin": False, "stdout": True, "tty": False, "_request_timeout": seconds}
         try:
             answer = stream(get, pod, self.namespace, command=words, _preload_content=False, **options)
@@ -349,16 +358,11 @@ class Client:
         except (ApiException, OSError):
             return ""
 
+    def _apart(self) -> Any:
+        """Another client: a stream and a forwarded port take over everything that theirs sends."""
+        from kubernetes import client
 
-def answered(
-    api: Any, method: str, path: str, headers: dict[str, str], query: Mapping[str, str] | None = None, **asked: Any
-) -> Any:
-    """What the cluster's API says at a path, as its own JSON has it."""
-    answer = api.call_api(
-        path, method, query_params=list((query or {}).items()), header_params=headers, auth_settings=["BearerToken"],
-        _preload_content=False, _return_http_data_only=True, **asked,
-    )  # fmt: skip
-    return json.loads(answer.data)
+        return client.CoreV1Api(client.ApiClient(self.core.api_client.configuration))
 
 
 def or_none(question: Callable[[], Any]) -> Any:

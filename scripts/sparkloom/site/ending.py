@@ -112,28 +112,25 @@ def changes_of(count: int) -> str:
     return f"{count} change{'' if count == 1 else 's'}"
 
 
-@dataclass(slots=True)
-class Outcome:
-    """What the last line is made of."""
-
-    seconds: float
-    changes: Mapping[str, int]
-    lost: Collection[str] = ()
-    dry: bool = False
-    serves: str = ""
-    failed: str = ""
-
-    def line(self) -> str:
-        return f"{self._done()}; {self.serves}" if self.serves and not self.lost else self._done()
-
-    def _done(self) -> str:
-        changed = {host: count for host, count in sorted(self.changes.items()) if count}
-        took = f"{self.seconds:.0f} s"
-        if self.lost:
-            where = f" at '{self.failed}'" if self.failed else ""
-            return f"failed on {', '.join(sorted(self.lost))}{where} after {took}; mend it, then the same command again"
-        count, total = ", ".join(f"{host} {count}" for host, count in changed.items()), sum(changed.values())
-        if not total:
-            return f"{'dry run: nothing would change' if self.dry else 'nothing changed'} ({took})"
-        changes = f"{changes_of(total)} ({count})"
-        return f"dry run: {changes} would be made ({took})" if self.dry else f"done: {changes} in {took}"
+def outcome(
+    seconds: float,
+    changes: Mapping[str, int],
+    lost: Collection[str] = (),
+    *,
+    dry: bool = False,
+    serves: str = "",
+    failed: str = "",
+) -> str:
+    """The last line."""
+    changed = {host: count for host, count in sorted(changes.items()) if count}
+    took = f"{seconds:.0f} s"
+    if lost:
+        where = f" at '{failed}'" if failed else ""
+        return f"failed on {', '.join(sorted(lost))}{where} after {took}; mend it, then the same command again"
+    count, total = ", ".join(f"{host} {count}" for host, count in changed.items()), sum(changed.values())
+    made = f"{changes_of(total)} ({count})"
+    if dry:
+        done = f"dry run: {made} would be made ({took})" if total else f"dry run: nothing would change ({took})"
+    else:
+        done = f"done: {made} in {took}" if total else f"nothing changed ({took})"
+    return f"{done}; {serves}" if serves else done

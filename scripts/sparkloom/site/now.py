@@ -51,16 +51,13 @@ class FromHere:
 
         A supervisor listens at its pod's own address only, which no forwarded port reaches: a command in the pod asks.
         """
-        from kubernetes import client as kubernetes
         from kubernetes.client import ApiException
 
         name = str(pod.metadata.name)
         if path == STATUS_PATH:
             return self.reached.ask(name, client.SUPERVISOR).encode()
-        # a client of its own: while it connects, a forwarded port takes over everything that its client sends
-        own = kubernetes.CoreV1Api(kubernetes.ApiClient(self.reached.core.api_client.configuration))
         try:
-            connection = Client(own, self.reached.namespace).connect(name, port, POD_SECONDS)
+            connection = self.reached.connect(name, port, POD_SECONDS)
         except (ApiException, OSError) as error:
             raise Unreached(f"{name} does not answer: {error or type(error).__name__}") from None
         return kube.answered(connection, "GET", path, {}, name)

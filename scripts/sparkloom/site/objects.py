@@ -18,8 +18,9 @@ from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
 
 from sparkloom.base import document
 from sparkloom.base.errors import InputError
+from sparkloom.onnode.kube import JSON
 from sparkloom.onnode.now.labels import PART_OF, PROFILE
-from sparkloom.site.client import Client, answered, or_none, selector
+from sparkloom.site.client import Client, or_none, selector
 from sparkloom.site.patience import until_gone
 
 Object = Mapping[str, Any]
@@ -27,8 +28,9 @@ Kind = tuple[str, str]  # its apiVersion and its name
 # Of metadata these change by themselves.
 MOVING = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
 # As the roles apply: other people's changes of our fields are what is looked for.
-APPLY = {"fieldManager": "sparkloom", "force": "true"}
-DRY = {**APPLY, "dryRun": "All"}
+APPLY = "fieldManager=sparkloom&force=true"
+DRY = f"{APPLY}&dryRun=All"
+WHOLE = "application/apply-patch+yaml"
 AT_ONCE = 4
 OURS = selector(PART_OF)
 TABLE: dict[str, list[str]] = document.own(Path(__file__).with_name("kinds.yml").read_text())
@@ -39,12 +41,8 @@ class Api:
     """The cluster's objects by kind, asked plainly: Multus' kinds have no client of their own."""
 
     def __init__(self, reached: Client) -> None:
-        self._api = reached.core.api_client
+        self._reached = reached
         self._resources = cache(self._list)
-
-    def answer(self) -> None:
-        """Raises what keeps it from that."""
-        self._ask("GET", "/api/v1/namespaces/default")
 
     def differing(self, objects: Sequence[Object], demanded: Collection[str] = ()) -> list[dict[str, Any]]:
         """Kind, name and what differs of each that is not as applied; no `diff` of one that is not there.
@@ -62,17 +60,17 @@ class Api:
         if not (path := self._path(wanted)):
             message = f"knows no {wanted['kind']} of {wanted['apiVersion']}, which is to be applied"
             raise InputError.single("the cluster", message, rule="unknown-kind")
-        there = self._ask("GET", path)
-        return _compared(wanted, there, self._ask("PATCH", path, wanted, APPLY))
+        there = self._there(path)
+        return _compared(wanted, there, self._patched(path, wanted, APPLY))
 
     def _differs(self, wanted: Object, demanded: Collection[str]) -> dict[str, Any] | None:
         path = self._path(wanted)
-        there = self._ask("GET", path) if path else None
+        there = self._there(path) if path else None
         if there is None:
             return _compared(wanted, None, None)
         if wanted["kind"] == "StatefulSet" and wanted["metadata"].get("labels", {}).get(PROFILE) in demanded:
             wanted = {**wanted, "spec": {**wanted["spec"], "replicas": there["spec"]["replicas"]}}
-        return _compared(wanted, there, self._ask("PATCH", path, wanted, DRY))
+        return _compared(wanted, there, self._patched(path, wanted, DRY))
 
     def _path(self, wanted: Object) -> str:
         """Nothing where the cluster does not know the kind."""
@@ -86,17 +84,15 @@ class Api:
         return f"{root}{inside}/{kind['name']}/{metadata['name']}"
 
     def _list(self, root: str) -> tuple[dict[str, Any], ...]:
-        return tuple((self._ask("GET", root) or {}).get("resources", ()))
+        return tuple((self._there(root) or {}).get("resources", ()))
 
-    def _ask(
-        self, method: str, path: str, body: Object | None = None, query: Mapping[str, str] | None = None
-    ) -> dict[str, Any] | None:
-        """The answer, or None where there is no such thing."""
-        headers = {"Accept": "application/json"}
-        headers |= {"Content-Type": "application/apply-patch+yaml"} if body else {}
-        content = dict(body) if body else None
-        told: dict[str, Any] | None = or_none(lambda: answered(self._api, method, path, headers, query, body=content))
-        return told
+    def _there(self, path: str) -> Any:
+        """None where there is no such thing."""
+        return or_none(lambda: self._reached.api(path, {}, JSON))
+
+    def _patched(self, path: str, wanted: Object, how: str) -> Any:
+        """As it is then; None where its namespace is not there."""
+        return or_none(lambda: self._reached.change("PATCH", f"{path}?{how}", dict(wanted), WHOLE))
 
 
 def _compared(wanted: Object, there: Object | None, applied: Object | None) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ import pytest
 from urllib3.exceptions import NewConnectionError
 
 from sparkloom.site import ansible
+from sparkloom.site.client import Client
 from sparkloom.site.doctor import parts, roles, run
 from sparkloom.site.tasks import doctor
 from tests.plugins.loading import context
@@ -44,7 +45,7 @@ def test_a_cluster_that_was_away_is_not_waited_for_again(monkeypatch: pytest.Mon
     def call(*words: Any, **options: Any) -> None:
         raise NewConnectionError(None, "refused")  # type: ignore[arg-type]
 
-    reached = NS(core=NS(api_client=NS(configuration=configuration, call_api=call)))
+    reached = Client(NS(api_client=NS(configuration=configuration, call_api=call)), "x")
     monkeypatch.setattr(doctor.client, "of", lambda cluster: reached)
     monkeypatch.setattr(doctor.client, "kubeconfig", lambda cluster: "/k")
     site = NS(kubernetes=NS(provider="k3s", kubeconfig=""), name="x")

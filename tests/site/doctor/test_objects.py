@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from kubernetes.client import ApiClient, ApiException, Configuration
 
+from sparkloom.site.client import Client
 from sparkloom.site.doctor import drift, events, roles
 from sparkloom.site.objects import Api
 
@@ -63,8 +64,7 @@ def server() -> Iterator[tuple[Server, Api]]:
     listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=listening.serve_forever, daemon=True).start()
     configuration = Configuration(host=f"http://127.0.0.1:{listening.server_address[1]}")
-    reached = SimpleNamespace(core=SimpleNamespace(api_client=ApiClient(configuration)))
-    yield kept, Api(reached)  # type: ignore[arg-type]
+    yield kept, Api(Client(SimpleNamespace(api_client=ApiClient(configuration)), "n"))
     listening.shutdown()
 
 

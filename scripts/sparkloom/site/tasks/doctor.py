@@ -178,9 +178,8 @@ class Doctor:
             reached = client.of(cluster)
             if not again:
                 reached.core.api_client.configuration.retries = False
-            api = objects.Api(reached)
-            api.answer()
-            return api
+            reached.answers()
+            return objects.Api(reached)
         except InputError as error:
             told = {"failed": True, "msg": str(error)}
         except (ApiException, HTTPError) as error:

@@ -14,7 +14,7 @@ from sparkloom.launch import fabric
 from sparkloom.site import ansible, client, nodefiles, one_group, patience, teardown
 from sparkloom.site.ansible import Context, Data
 from sparkloom.site.groups import planning
-from sparkloom.site.objects import Api, Taker
+from sparkloom.site.objects import Taker
 
 
 class Consent(TypedDict):
@@ -108,7 +108,7 @@ def _silent(cluster: Cluster) -> str:
     """Why its API does not answer; nothing of one that does, or that is gone."""
     try:
         if not _gone(cluster):
-            Api(client.of(cluster)).answer()
+            client.of(cluster).answers()
     except (ApiException, HTTPError) as error:
         if getattr(error, "status", 500) < 500:  # it answers, and refuses
             raise
