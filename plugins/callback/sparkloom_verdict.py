@@ -37,6 +37,7 @@ class CallbackModule(CallbackBase):
     def __init__(self) -> None:
         super().__init__()
         self._ending, self._begun, self._silent = Ending(), time.monotonic(), False
+        self._screen = ""  # of preflight's report, which stays in sight where it is the end of the run
         self._notes, self._noted = lease.notes(os.getpid()), {}
 
     def _note(self, **what: str) -> None:
@@ -48,6 +49,7 @@ class CallbackModule(CallbackBase):
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
         self._silent = self._silent or events.PLAY in play.tags
+        self._screen = ""
         self._note(stage=str(play.get_name()))
         up.tell("play", name=play.get_name(), tags=list(play.tags))
 
@@ -60,6 +62,7 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_ok(self, result: Any) -> None:
         done = does(result.task)
+        self._screen = result.result.get("screen", self._screen)
         self._ending.take(done, result.result)
         if done == "operation.hold":
             self._note()
@@ -67,6 +70,7 @@ class CallbackModule(CallbackBase):
             up.tell("changed", host=result.host.get_name(), task=result.task.get_name())
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
+        self._screen = result.result.get("screen", self._screen)
         if not ignore_errors:
             self._ending.failed = result.task.get_name()
             self._failed(result, words(result.result, causes(result)) or str(result.result.get("module_stderr") or ""))
@@ -92,6 +96,8 @@ class CallbackModule(CallbackBase):
             self._display.display(
                 f"\nnothing was done: no host of {named} is in a group that this playbook is about (-i, -l)"
             )
+        elif self._screen and not self._silent:
+            self._display.display(f"\n{self._screen}")
         elif not self._silent and (self._ending.begun or lost):
             passed, dry = time.monotonic() - self._begun, bool(context.CLIARGS.get("check"))
             line = outcome(passed, stats.changed, lost, dry=dry, serves=serves, failed=self._ending.failed)

@@ -43,12 +43,13 @@ class Judged:
         return f"{text}\nfirmware of the rails' ports: {', '.join(sorted(versions))}" if versions else text
 
     @property
-    def said(self) -> str:
-        """The report, and behind one that a window has no room for the worst of it, which then stays in sight."""
-        text = self.report
-        if sum(1 + len(line) // COLUMNS for line in text.splitlines()) < LINES:
-            return text
-        return f"{text}\n\n{screen(self.nodes, host.names(self.cluster), self.findings)}"
+    def screen(self) -> str:
+        """Of a report that a window has no room for the worst, and where all of it is."""
+        if sum(1 + len(line) // COLUMNS for line in self.report.splitlines()) < LINES:
+            return ""
+        worst = screen(self.nodes, host.names(self.cluster), self.findings)
+        again = "; mend it, then the same command again" if self.failed else ""
+        return f"{worst}\nall of it: build/{self.cluster.name}/preflight.txt{again}"
 
     @property
     def rows(self) -> list[dict[str, Any]]:

@@ -460,6 +460,15 @@ def test_ten_faults_at_once_stand_on_one_screen_the_worst_first(probes: dict[str
     assert lines[21] == "and 1 more" and {one.rule for one in findings} == {"python", *TOLD}
 
 
+def test_nodes_with_the_same_trouble_share_its_place_on_the_screen(probes: dict[str, Machine]) -> None:
+    """Red before: four Sparks without their addresses took four of the ten places, and both rails had none."""
+    for node in NODES:
+        links(probes[node])["enP7s7"].update(addresses=["10.0.0.7/24"])
+    findings = host.judge(CLUSTER, probes, EXPECTED)
+    head, *lines = screen(NODES, host.names(CLUSTER), findings).splitlines()
+    assert "4 to mend" in head and [line[:28] for line in lines[::2]] == ["FAIL  all  management (1 of "]
+
+
 def test_the_grid_of_eight_sparks_is_no_wider_than_a_window(probes: dict[str, Machine]) -> None:
     eight = [f"spark-1f2{number}" for number in range(8)]
     findings = [Finding(node, "memory blocks", "x", "y", "z") for node in eight[3:]]
@@ -470,13 +479,17 @@ def test_the_grid_of_eight_sparks_is_no_wider_than_a_window(probes: dict[str, Ma
     assert not any(line.startswith("kernel") for line in lines), "what holds everywhere has no line"
 
 
+# What a role tells of its variables.
+SETTINGS: dict[str, Any] = {
+    "profile": "", "disk_path": "/var/lib", "free_gib": 12, "image_gib": 28, "server_free_gib": 10,
+    "count_weights": True, "driver": "580.159", "clock_seconds": 5, "kernels_allowed": [], "memory_gib": 100.7,
+    "cuda": True, "gpu_mhz": 1000, "cgroup_v1": False, "k3s_adopt": False, "adopt": False,
+    "endpoint_ports": [80, 443],
+}  # fmt: skip
+
+
 def test_facts_are_kept_for_every_node(probes: dict[str, Machine], tmp_path: Path) -> None:
-    settings = {
-        "profile": ULTRA, "disk_path": "/var/lib", "free_gib": 12, "image_gib": 28, "server_free_gib": 10,
-        "count_weights": True, "driver": "580.159", "clock_seconds": 5, "kernels_allowed": [], "memory_gib": 100.7,
-        "cuda": True, "gpu_mhz": 1000, "cgroup_v1": False, "k3s_adopt": False, "adopt": False,
-        "endpoint_ports": [80, 443],
-    }  # fmt: skip
+    settings = {**SETTINGS, "profile": ULTRA}
     asked = preflight.reads(CLUSTER, settings)
     assert set(asked) == set(NODES) and asked["spark1"]["paths"] == ["/var/lib", STORE]
     folder, layers = asked["spark1"]["folders"]

@@ -28,12 +28,15 @@ def read(entry: Mapping[str, Any], *, where: str, area: str, group: str = "") ->
     return Finding(**{name: entry[said] for said, name in ROW.items()} | {"where": where}, area=area, group=group)
 
 
+def named(finding: Finding) -> str:
+    return ": ".join(part for part in (finding.area, finding.group, finding.rule) if part)
+
+
 def sentence(finding: Finding) -> str:
     """What was found, of what, and what was expected."""
-    name = ": ".join(part for part in (finding.area, finding.group, finding.rule) if part)
     if not finding.expected:
-        return f"{name}: {finding.message}"
-    return f"{name}: found {finding.message}; expected {finding.expected}"
+        return f"{named(finding)}: {finding.message}"
+    return f"{named(finding)}: found {finding.message}; expected {finding.expected}"
 
 
 def table(findings: Iterable[Finding], every: Sequence[str] = ()) -> str:
@@ -45,8 +48,11 @@ def table(findings: Iterable[Finding], every: Sequence[str] = ()) -> str:
     for finding in findings:
         fact = f"{sentence(finding)}\n      -> {finding.fix}"
         blocks.setdefault((WORDS[finding.severity], fact), []).append(finding.where)
-    names = {fact: "all" if every[1:] and {*nodes} == {*every} else ",".join(nodes) for fact, nodes in blocks.items()}
-    return "\n".join(f"{mark}  {names[mark, fact]}  {fact}" for mark, fact in blocks)
+    return "\n".join(f"{mark}  {_where(nodes, every)}  {fact}" for (mark, fact), nodes in blocks.items())
+
+
+def _where(nodes: Iterable[str], every: Sequence[str]) -> str:
+    return "all" if every[1:] and {*nodes} == {*every} else ",".join(dict.fromkeys(nodes))
 
 
 def verdict(findings: list[Finding], passed: str) -> dict[str, Any]:
@@ -100,14 +106,19 @@ def report(nodes: Sequence[str], checks: Sequence[str], findings: list[Finding],
 
 
 def screen(nodes: Sequence[str], checks: Sequence[str], findings: list[Finding]) -> str:
-    """A window of it: each trouble on two lines, the worst first; what was expected the report says."""
+    """A window of it: each check on two lines, the worst first; what else it found, and what was expected, the report
+    says."""
     mend, warnings = _worst_first(checks, findings)
-    whole = table([*mend, *warnings], nodes).replace("      -> ", "      do: ").replace(": found ", ": ")
-    lines = [line.partition("; expected ")[0] for line in whole.splitlines()]
-    shown = [line if len(line) < COLUMNS else f"{line[: COLUMNS - 4]}..." for line in lines[: 2 * MOST]]
-    more = [f"and {len(lines) // 2 - MOST} more"] if lines[2 * MOST :] else []
-    head = f"{len(checks)} checks on {len(nodes)} node(s): {len(mend)} to mend, {len(warnings)} to know"
-    return "\n".join([head, *shown, *more])
+    of: dict[tuple[str, str], list[Finding]] = {}
+    for finding in (*mend, *warnings):
+        of.setdefault((WORDS[finding.severity], named(finding)), []).append(finding)
+    lines = [f"{len(checks)} checks on {len(nodes)} node(s): {len(mend)} to mend, {len(warnings)} to know"]
+    for (mark, name), same in list(of.items())[:MOST]:
+        facts = len({finding.message for finding in same})
+        where = f"{_where([finding.where for finding in same], nodes)}  {name}{f' (1 of {facts})' if facts > 1 else ''}"
+        lines += [f"{mark}  {where}: {same[0].message}", f"      do: {same[0].fix}"]
+    more = [f"and {len(of) - MOST} more"] if len(of) > MOST else []
+    return "\n".join([*(line if len(line) < COLUMNS else f"{line[: COLUMNS - 4]}..." for line in lines), *more])
 
 
 def _worst_first(checks: Sequence[str], findings: list[Finding]) -> tuple[list[Finding], list[Finding]]:

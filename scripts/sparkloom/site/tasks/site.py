@@ -70,5 +70,5 @@ def preflight(
     only = [str(host) for host in context.vars["ansible_play_hosts_all"]]
     judged = checks.judge(cluster, probes, dict(settings), only=only)
     path = judged.keep(kept(cluster.name))
-    text = f"{judged.said}\nevery word: preflight.txt; every fact: {path}"
-    return {"failed": judged.failed, "msg": text, "rows": judged.rows}
+    text = f"{judged.report}\nevery word: preflight.txt; every fact: {path}"
+    return {"failed": judged.failed, "msg": text, "rows": judged.rows, "screen": judged.screen}
