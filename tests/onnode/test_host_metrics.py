@@ -31,7 +31,6 @@ STAND_IN = REPO / "testbed/make/kind/node/usr/local/sbin/nvidia-smi"
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu, "_reasons", gpu.REASONS)
     monkeypatch.setattr(gpu, "_problem", "")
 
 
@@ -68,7 +67,6 @@ def test_a_gb10_tells_what_it_knows_and_nothing_is_made_up(smi: Callable[[str], 
     assert not [s for s in samples if "memory" in s.name] and gpu.problem() == ""
 
 
-OLD = 'case "$1" in *event_reasons*) echo "Field \\"x\\" is not a valid field to query." >&2; exit 2;; esac; '
 ROW = "18.20, 83, 97, 2411, 3003, [N/A], [N/A], 0x0000000000000024"
 
 
@@ -76,7 +74,6 @@ ROW = "18.20, 83, 97, 2411, 3003, [N/A], [N/A], 0x0000000000000024"
     ("text", "power", "held"),
     [
         (f'echo "{ROW}"', 18.2, {"temperature", "power-cap"}),
-        (f'{OLD}echo "{ROW}"', 18.2, {"temperature", "power-cap"}),
         ('echo "[N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A]"', None, set()),
         ('echo "[Unknown Error], nan, inf, , -, [Not Supported], x, 0xZZ"', None, set()),
         ('echo "1, 2"', None, set()),

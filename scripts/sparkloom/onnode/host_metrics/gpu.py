@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from sparkloom.onnode.host.gpu import HELD, REASONS, UNKNOWN, bits, figure, rows
+from sparkloom.onnode.host.gpu import HELD, REASONS, bits, figure, rows
 
 SECONDS = 10.0  # for an answer that takes a tenth; a driver that hangs must not hang this
 MHZ, MIB = 1e6, 1 << 20
@@ -21,11 +21,9 @@ READ: dict[str, tuple[str, float, str]] = {
     "memory.used": ("sparkloom_gpu_memory_used_bytes", MIB, "Its own memory in use, where it has some."),
     "memory.total": ("sparkloom_gpu_memory_total_bytes", MIB, "Its own memory, where it has some."),
 }
-OLDER = "clocks_throttle_reasons.active"  # REASONS, as drivers before 535 call it
 HELD_FAMILY = ("sparkloom_gpu_held_back", "gauge", "1 while this holds the clock back.")
 
 _problem = ""
-_reasons = REASONS
 
 
 def problem() -> str:
@@ -34,16 +32,13 @@ def problem() -> str:
 
 
 def samples() -> Iterator[tuple[str, Mapping[str, str], float]]:
-    global _reasons, _problem
-    found, _problem = rows((*READ, _reasons), SECONDS)
-    if _reasons == REASONS and UNKNOWN in _problem:
-        _reasons = OLDER
-        found, _problem = rows((*READ, _reasons), SECONDS)
+    global _problem
+    found, _problem = rows((*READ, REASONS), SECONDS)
     for number, row in enumerate(found):
         gpu = {"gpu": str(number)}
         for field, (name, unit, _) in READ.items():
             if (value := figure(row[field])) is not None:
                 yield name, gpu, value * unit
-        if (mask := bits(row[_reasons])) is not None:
+        if (mask := bits(row[REASONS])) is not None:
             reasons = HELD.items()
             yield from ((HELD_FAMILY[0], {**gpu, "reason": why}, float(bool(mask & bit))) for bit, (_, why) in reasons)
