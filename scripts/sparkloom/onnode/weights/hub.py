@@ -14,9 +14,10 @@ from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
+from sparkloom.onnode.host import backup
 from sparkloom.onnode.weights import names
 from sparkloom.onnode.weights.intake import Intake
-from sparkloom.onnode.weights.layout import FILES, Entry, Snapshot, Store, wanted, write
+from sparkloom.onnode.weights.layout import FILES, Entry, Snapshot, Store, wanted
 from sparkloom.onnode.weights.names import StoreError, shown
 
 PUBLIC = "https://huggingface.co"
@@ -137,7 +138,7 @@ class Hub:
             data = target.getvalue()
         if _git(data) != name:
             raise StoreError(f"{model}: {path} has git's hash {_git(data)}, the hub lists {name}")
-        write(blob, data)
+        backup.write(blob, data, 0o644)
         return Entry(path, len(data), name, hashlib.sha256(data).hexdigest())
 
     def fetch(self, intake: Intake) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from sparkloom.onnode.host import backup
 from sparkloom.onnode.weights.intake import Intake
-from sparkloom.onnode.weights.layout import Snapshot, Store, write
+from sparkloom.onnode.weights.layout import Snapshot, Store
 from sparkloom.onnode.weights.names import StoreError
 
 RUN = Path("/run/sparkloom/store")
@@ -105,7 +105,7 @@ class Job:
 
     def report(self) -> None:
         with self._telling:  # the watch and the end of the work both tell
-            write(self.run / "status.json", json.dumps(self.status()).encode())
+            backup.write(self.run / "status.json", json.dumps(self.status()), 0o644)
 
 
 def keep_secret(run: Path, secret: str) -> None:

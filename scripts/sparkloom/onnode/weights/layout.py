@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from sparkloom.onnode.host import backup
 from sparkloom.onnode.weights import names
 from sparkloom.onnode.weights.names import COMMIT, StoreError, shown
 
@@ -87,8 +88,8 @@ class Store:
         _point(self.link(snapshot.id), folder)
         times = {e.blob: self.blob(snapshot.id, e).stat().st_mtime_ns for e in snapshot.files}
         content = json.dumps({"snapshot": snapshot.as_dict(), "verified": times}, indent=1)
-        write(self.manifest(snapshot.id, snapshot.commit), content.encode())
-        write(self.repository(snapshot.id) / "refs" / "main", snapshot.commit.encode())
+        backup.write(self.manifest(snapshot.id, snapshot.commit), content, 0o644)
+        backup.write(self.repository(snapshot.id) / "refs" / "main", snapshot.commit, 0o644)
 
 
 def _folder(model: str) -> str:
@@ -105,13 +106,6 @@ def _point(link: Path, target: Path) -> None:
     scratch.unlink(missing_ok=True)
     scratch.symlink_to(text)
     scratch.replace(link)
-
-
-def write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.new")
-    scratch.write_bytes(content)
-    scratch.replace(path)
 
 
 def matches(path: str, patterns: list[str]) -> bool:
