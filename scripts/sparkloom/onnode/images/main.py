@@ -72,8 +72,6 @@ def settle(runtime: Runtime, file: Path, images: list[dict[str, Any]]) -> dict[s
             raise ImageError(f"{file.name} was imported, and {wanted.tagged} is not in it")
         sharing.share(runtime, wanted.name, digest)  # before it has the name that the other nodes are told of
         hold(runtime, image, digest, retag=True)
-        for name in (wanted.at(digest), wanted.tagged):
-            runtime.pin(name)
     forgotten(runtime, file)
     return {"changed": True}
 
