@@ -7,7 +7,6 @@ machine. Without one it is another at each time.
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -41,9 +40,8 @@ def ip(*args: str) -> None:
 
 
 def call(*argv: str) -> None:
-    done = subprocess.run(argv, capture_output=True, text=True)
-    if done.returncode:
-        raise FunctionsError(f"{' '.join(argv)}: {(done.stderr or done.stdout).strip()}")
+    if why := outcome(*argv, timeout=300)[1]:
+        raise FunctionsError(f"{' '.join(argv)}: {why}")
 
 
 def ask(*argv: str) -> Any:

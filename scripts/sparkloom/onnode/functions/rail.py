@@ -8,10 +8,8 @@ Every other namespace is only looked at.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import subprocess
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -43,14 +41,12 @@ def wait_for(path: Path, seconds: float) -> bool:
 
 def settle() -> None:
     """udev names new functions too: let it end first, or its name comes after the plan's and wins."""
-    with contextlib.suppress(FileNotFoundError):
-        subprocess.run(["udevadm", "settle", "--timeout=60"], capture_output=True)
+    run("udevadm", "settle", "--timeout=60", timeout=90)
 
 
 def set_sysctls(interface: str) -> None:
     """At boot udev sets what /etc/sysctl.d says for a new interface, by the name that it had then."""
-    with contextlib.suppress(FileNotFoundError):
-        subprocess.run([SYSCTL, f"--prefix=net/ipv4/conf/{interface}"], capture_output=True)
+    run(SYSCTL, f"--prefix=net/ipv4/conf/{interface}", timeout=60)
 
 
 def is_new(interface: str) -> bool:

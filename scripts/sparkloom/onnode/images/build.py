@@ -10,13 +10,13 @@ import base64
 import re
 import shlex
 import shutil
-import subprocess
 from dataclasses import asdict
 from pathlib import Path
 from shutil import which
 from typing import Any
 
 from sparkloom.onnode.host import memory
+from sparkloom.onnode.host.read import outcome, run
 from sparkloom.onnode.images.pull import RUN, Background, Progress
 from sparkloom.onnode.images.runtime import ImageError, Runtime
 from sparkloom.onnode.images.sharing import blob
@@ -44,10 +44,7 @@ def tool() -> str:
 
 
 def _answers(*words: str) -> bool:
-    try:
-        return subprocess.run(words, capture_output=True, timeout=QUICK).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False
+    return not outcome(*words, timeout=QUICK)[1]
 
 
 def commands(name: str, asked: dict[str, Any], context: Path, out: Path) -> list[list[str]]:
@@ -147,10 +144,8 @@ def _free(by: str, work: Path) -> dict[str, float]:
     """By place: ours, and where the builder keeps its layers when that is another disk."""
     places = [next(path for path in (work, *work.parents) if path.exists())]
     if by == "docker":
-        asked = subprocess.run(
-            ["docker", "info", "--format", "{{.DockerRootDir}}"], capture_output=True, text=True, timeout=QUICK
-        )
-        root = Path(asked.stdout.strip() or "/var/lib/docker")
+        told = run("docker", "info", "--format", "{{.DockerRootDir}}", timeout=QUICK)
+        root = Path(told.strip() or "/var/lib/docker")
         places += [root] if root.exists() and root.stat().st_dev != places[0].stat().st_dev else []
     return {str(place): shutil.disk_usage(place).free / 1e9 for place in places}
 

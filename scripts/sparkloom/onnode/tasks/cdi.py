@@ -11,7 +11,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from sparkloom.onnode.host import backup
+from sparkloom.onnode.host import backup, gpu
 from sparkloom.onnode.host.read import outcome, text
 from sparkloom.onnode.task import Task
 
@@ -22,11 +22,6 @@ LIBRARY = re.compile(r"/lib(?:cuda|nvidia-ml)\.so\.(\d+\.\d+(?:\.\d+)?)")
 def toolkit() -> str:
     match = re.search(r"version\s+v?(\d+\.\d+\.\d+)", outcome("nvidia-ctk", "--version")[0])
     return match[1] if match else ""
-
-
-def driver() -> tuple[str, str]:
-    answer, why = outcome("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
-    return next(iter(answer.split()), ""), why
 
 
 def recorded(spec: str) -> str:
@@ -55,7 +50,8 @@ def main(
     etc: Path = Path("/etc/cdi/nvidia.yaml"),  # where a specification is kept over a boot
     run: Path = Path("/var/run/cdi/nvidia.yaml"),  # where the toolkit's own service keeps it
 ) -> None:
-    version, (now, why) = toolkit(), driver()
+    version, (found, why) = toolkit(), gpu.rows(gpu.FIELDS[:1])
+    now = found[0][gpu.FIELDS[0]] if found else ""
     paths = wanted(etc, run)
     specs = {str(path): recorded(text(path)) for path in paths}
     answer = {"toolkit": version, "driver": now, "driver_why": why, "specs": specs}
