@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,13 +53,9 @@ def phase(status: Mapping[str, Any]) -> str:
     return "compiling" if said == "loading" and status["compiling"] else said
 
 
-def group(plan: GroupPlan) -> str:
-    """As the pods' label sparkloom/profile has it."""
-    return plan.group or plan.profile
-
-
 def labels(plan: GroupPlan, rank: int) -> dict[str, str]:
-    return {"group": group(plan), "rank": str(rank), "node": plan.member(rank).node}
+    """The group as the pods' label sparkloom/profile has it."""
+    return {"group": plan.group or plan.profile, "rank": str(rank), "node": plan.member(rank).node}
 
 
 def page(plan: GroupPlan, rank: int, status: Mapping[str, Any], now: float) -> str:
@@ -75,22 +72,17 @@ def _ready(state: State) -> Iterator[Sample]:
     yield {}, float(verdict("ready", state.status, state.now)[0])
 
 
-def _written(key: str) -> Callable[[State], Iterator[Sample]]:
-    """A number as the supervisor wrote it down; nothing while there is none."""
+def _written(key: str, *, age: bool = False) -> Callable[[State], Iterator[Sample]]:
+    """A number as the supervisor wrote it down, or the age of a moment; nothing while there is none."""
 
     def read(state: State) -> Iterator[Sample]:
         if (value := state.status.get(key)) is not None:
-            yield {}, float(value)
+            yield {}, max(0.0, state.now - value) if age else float(value)
 
     return read
 
 
-def _age(key: str) -> Callable[[State], Iterator[Sample]]:
-    def read(state: State) -> Iterator[Sample]:
-        if (at := state.status.get(key)) is not None:
-            yield {}, max(0.0, state.now - at)
-
-    return read
+_age = partial(_written, age=True)
 
 
 def _stops(state: State) -> Iterator[Sample]:
