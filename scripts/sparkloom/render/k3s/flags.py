@@ -90,11 +90,8 @@ _EXPECTED = {
 
 
 def _fits(kind: str, value: Any) -> bool:
-    if kind == "list":
-        values = value if isinstance(value, list) else [value]
-        return all(isinstance(item, (str, int)) and not isinstance(item, bool) for item in values)
     if kind == "bool":
         return isinstance(value, bool)
-    if kind == "int":
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, (str, int)) and not isinstance(value, bool)
+    values = value if kind == "list" and isinstance(value, list) else [value]
+    taken = int if kind == "int" else (str, int)
+    return all(isinstance(item, taken) and not isinstance(item, bool) for item in values)
