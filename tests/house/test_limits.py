@@ -132,6 +132,12 @@ def test_teardown_refuses_what_ends_on_every_node() -> None:
     assert all(f"teardown_{parts[file.split('/')[1]]}" in CONSENTS for file in files)
 
 
+def test_site_yml_passes_over_what_is_refused_alone() -> None:
+    for entry in read(REPO / "site.yml"):
+        whole = declared(entry["tags"][0]) == "whole"
+        assert entry.get("vars") == ({"operation_limit_ends": True} if whole else None), entry["name"]
+
+
 def test_the_page_says_so_for_every_playbook() -> None:
     rows = {name: (means, site) for name, means, site in ROW.findall(PAGE.read_text())}
     wanted = {name: (MEANS[declared(name)], "; ".join(OF_THE_SITE.get(name, {}).values())) for name in PLAYBOOKS}

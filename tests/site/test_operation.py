@@ -72,7 +72,7 @@ def api() -> Iterator[Server]:
     server.shutdown()
 
 
-def run(folder: Path, api: Server, last: dict[str, Any], **more: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, api: Server, last: dict[str, Any], **more: Any) -> subprocess.CompletedProcess[str]:
     """Two plays of this machine: the role, then something that the callback notes."""
     user = {"name": "u", "user": {}}
     place = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{api.server_port}"}}
@@ -84,7 +84,13 @@ def run(folder: Path, api: Server, last: dict[str, Any], **more: str) -> subproc
     settings = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "cluster": cluster,
                 "example": False, "operation_limit": "part", **more}  # fmt: skip
     plays = [
-        {"name": "Begin", "hosts": "sparks", "vars": settings, "roles": ["operation"]},
+        {
+            "name": "Begin",
+            "hosts": "sparks",
+            "vars": settings,
+            "roles": ["operation"],
+            "tasks": [{"name": "Serve", "ansible.builtin.debug": {"msg": "did it for all"}}],
+        },
         {"name": "Work", "hosts": "sparks", "vars": settings, "tasks": [last]},
     ]
     (folder / "play.yml").write_text(yaml.safe_dump(plays))
@@ -143,5 +149,10 @@ def test_a_limit_that_leaves_out_who_would_be_changed_too_is_refused_with_the_co
     said = " ".join(refused.stdout.split())
     assert refused.returncode == 2 and "leaves out spark2, spark3, spark4" in said and "went on" not in said
     assert f"ansible-playbook -i inventories/gb10 {tmp_path}/play.yml" in said and api.kept is None
+    passed = run(tmp_path, api, work, operation_limit="whole", operation_limit_ends=True)
+    said = " ".join(passed.stdout.split())
+    assert passed.returncode == 0 and "did it for all" not in said, passed.stdout + passed.stderr
+    assert "went on" in said, "the next part has a limit of its own"
+    assert said.endswith(f"had no part in it; for all: ansible-playbook -i inventories/gb10 {tmp_path}/play.yml")
     meant = run(tmp_path, api, work, operation_limit="whole", operation_leave_out="true")
-    assert meant.returncode == 0 and "went on" in meant.stdout, meant.stdout + meant.stderr
+    assert meant.returncode == 0 and "did it for all" in meant.stdout, meant.stdout + meant.stderr

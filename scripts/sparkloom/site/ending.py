@@ -79,10 +79,12 @@ class Ending:
     measured: dict[str, float] = field(default_factory=dict)  # as `site.expected` keeps it
     asleep: list[str] = field(default_factory=list)  # on demand: proved or not, the next request wakes them
     stopped: list[str] = field(default_factory=list)  # ... and by whom
+    rest: str = ""  # what a run for some of the Sparks passed over
 
     def take(self, done: str, result: Mapping[str, Any]) -> None:
         """A task's good result."""
         self.measured |= result.get("measured", {})
+        self.rest = result.get("rest", self.rest)
         if done.startswith("groups.") and "run" in result:
             run = result["run"]
             self.proved = {name: _about(**told) for name, told in run["proved"].items()}
@@ -96,6 +98,7 @@ class Ending:
         at = f" at {self.url}" if self.url else ""
         up = {name: about for name, about in self.proved.items() if name not in self.asleep}
         rest = [f"asleep, wakes with a request: {', '.join(self.asleep)}"] if self.asleep else []
+        rest += [self.rest] if self.rest else []
         rest += [f"stays stopped: {', '.join(self.stopped)}"] if self.stopped else []
         if len(up) > 1:
             told = ", ".join(f"{name}{about}" for name, about in up.items())

@@ -82,14 +82,23 @@ def command(process: int) -> str:
 
 def limited(left: Sequence[str], process: int) -> str:
     """Why a run for some of the Sparks is refused, and what to type in place of it."""
-    words = shlex.split(command(process))
-    given = {at + 1 for at, word in enumerate(words) if word in LIMIT}
-    whole = [word for at, word in enumerate(words) if at not in given and not word.startswith(LIMIT)]
     return (
         f"found a limit that leaves out {', '.join(left)}; expected none, as this changes what all Sparks share. "
-        f"Nothing of that was changed. For all of them: {shlex.join(whole)}; if those are away, add "
+        f"Nothing of that was changed. For all of them: {_whole(process)}; if those are away, add "
         "-e operation_leave_out=true to what you typed"
     )
+
+
+def rest(left: Sequence[str], process: int) -> str:
+    """What a run for some of the Sparks has not done, for its last line."""
+    return f"what serves was left as it is, as {', '.join(left)} had no part in it; for all: {_whole(process)}"
+
+
+def _whole(process: int) -> str:
+    """What was typed, without its limit."""
+    words = shlex.split(command(process))
+    given = {at + 1 for at, word in enumerate(words) if word in LIMIT}
+    return shlex.join(word for at, word in enumerate(words) if at not in given and not word.startswith(LIMIT))
 
 
 def _shown(word: str) -> str:

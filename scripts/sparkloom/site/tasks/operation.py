@@ -15,10 +15,13 @@ def hold(
     take_over: str,  # whose operation is ended in favour of this one: its name
     limit: Literal["part", "whole"],  # whether a run may be for some of the Sparks alone
     leave_out: bool = False,  # consent to leave the others out all the same
+    ends: bool = False,  # a run for some passes over this playbook and goes on behind it
 ) -> Data:
     """Without a cluster that answers there is nothing to hold."""
     left = [node.name for node in context.cluster.nodes if node.name not in ansible.asked(context.vars)]
     if left and limit == "whole" and not leave_out:
+        if ends:
+            return {"rest": holding.rest(left, os.getppid())}
         return {"failed": True, "msg": holding.limited(left, os.getppid())}
     if context.dry:
         return {}
