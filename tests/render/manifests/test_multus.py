@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from pathlib import Path
 
 from sparkloom.render.manifests import multus
 from sparkloom.render.manifests.names import CONFIG_HASH
@@ -49,6 +51,18 @@ def test_mounts_never_go_back_to_the_node() -> None:
     assert "Bidirectional" not in text and "HostToContainer" in text
 
 
+def test_no_half_copy_looks_like_the_clusters_network(tmp_path: Path) -> None:
+    """After a power cut of four nodes one daemon read `.00-multus.kept.conf` as that, and wrote an empty file."""
+    (tmp_path / "00-multus.conf").write_text("{}")
+    (tmp_path / "mv").write_text('#!/bin/sh\nls -A > seen\nexec /bin/mv "$@"\n')
+    (tmp_path / "mv").chmod(0o755)
+    script = multus.KEEP.replace(multus.CONF_IN_POD, str(tmp_path))
+    subprocess.run(["sh", "-c", script], check=True, env={"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    seen = {Path(name) for name in (tmp_path / "seen").read_text().split()}
+    assert {path.name for path in seen if path.suffix in (".conf", ".conflist", ".json")} == {"00-multus.conf"}
+    assert (tmp_path / multus.KEPT).read_text() == "{}"
+
+
 def test_memory_outlives_a_boot() -> None:
     (container,) = objects()[-1]["spec"]["template"]["spec"]["containers"]
     assert container["resources"]["requests"]["memory"] == "100Mi"
@@ -73,4 +87,4 @@ def test_a_copy_of_the_configuration_outlives_the_daemon_and_is_neither_first_no
     (_, _, command) = container["lifecycle"]["postStart"]["exec"]["command"]
     assert multus.KEPT.startswith("00-multus") and multus.KEPT.endswith(".conf")
     assert sorted(["10-flannel.conflist", multus.KEPT, "00-multus.conf"])[:2] == ["00-multus.conf", multus.KEPT]
-    assert command.endswith(f"mv .{multus.KEPT} {multus.KEPT}"), "never half a file under the name"
+    assert command.endswith(f"mv {multus.KEPT}.new {multus.KEPT}"), "never half a file under the name"

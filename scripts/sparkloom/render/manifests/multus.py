@@ -8,7 +8,9 @@ with Bidirectional they pile up until no pod starts. 50 MiB, upstream's limit, r
 The daemon takes its configuration away when it is told to stop (Multus issues 1387, 1468, 1527), and the kubelet then
 starts pods with the cluster's network alone: a rank without rails that says Running. A copy under another name stays,
 which the runtime takes when the daemon's is gone: pods then wait for the daemon, also after a reboot. The name begins
-as Multus' own, so that the daemon does not take it for the cluster's network, and sorts behind it.
+as Multus' own, so that the daemon does not take it for the cluster's network, and sorts behind it. Until it is whole
+its name ends otherwise: after a power cut Multus' file is there, so the copy is made while the daemon looks around, and
+one that took the half for the cluster's network wrote an empty file, on which the node never got a network again.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ CONF_IN_POD = "/host/etc/cni/net.d"
 KEPT = "00-multus.kept.conf"
 KEEP = (
     f"cd {CONF_IN_POD} && until [ -s 00-multus.conf ]; do sleep 0.2; done && "
-    f"cp 00-multus.conf .{KEPT} && mv .{KEPT} {KEPT}"
+    f"cp 00-multus.conf {KEPT}.new && mv {KEPT}.new {KEPT}"
 )
 
 
