@@ -6,6 +6,7 @@ Red before in all: fabric.ring was no key, and preflight and discover refused th
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from ipaddress import IPv4Interface
 from typing import Any
@@ -26,6 +27,7 @@ from sparkloom.render.manifests import supervision
 from sparkloom.site import nodefiles
 from sparkloom.site.checks import bandwidth, host, rails
 from tests.launch.test_fabric import RAILS, variables
+from tests.places import REPO
 from tests.site.checks.test_preflight import Expected, at, machine
 from tests.site.foreign import published
 
@@ -168,6 +170,23 @@ def test_nccl_is_told_all_four_devices_and_to_look_where_they_lead() -> None:
     assert all("192.168.100.11:20000" in rank.argv for rank in launch.ranks), "rank 0's own address"
     wide = [{**rail, "subnet": f"10.7.{8 * number}.0/22"} for number, rail in enumerate(RAILS)]
     assert env(launched(site(rails=wide)), 0)["NCCL_IB_SUBNET_PREFIX_LEN"] == "24"
+
+
+def test_the_page_says_what_nccl_is_told() -> None:
+    """docs/rings.md has a column for two rails, one and a ring; a cell begins with the value."""
+    page = (REPO / "docs/rings.md").read_text()
+    rows = re.findall(r"^\| `(NCCL_\w+)` \| (.+?) \| (.+?) \| (.+?) \|$", page, re.M)
+    told = (
+        env(launched(from_vars(variables(2)), PAIR), 0),
+        env(launched(from_vars(variables(2, rails=RAILS[:1])), PAIR), 0),
+    )
+    assert len(rows) == 5
+    for name, *cells in rows:
+        for cell, variables_ in zip(cells, (*told, env(launched(site()), 0)), strict=True):
+            value = re.match(r"[`]?([^`:, ]+(,[^`:, ]+)*)", cell)[1]  # type: ignore[index]
+            if value != "the":  # four devices
+                assert variables_.get(name, "unset") == value, (name, cell)
+    assert not {"NCCL_ALGO", "NCCL_IB_GID_INDEX"} & {name for each in told for name in each}
 
 
 def test_the_log_must_show_both_halves_not_four_devices() -> None:

@@ -113,8 +113,8 @@ CABLINGS = {
         ("spark2's inner cage - spark3's outer cage",),
     ),
     "line of 3": Case(
-        ALL[:3], lambda b: ring(b, ALL[:3], 2), "a line of 3", [("error", ONE, "cable")],
-        ("from spark3's inner cage to spark1's outer cage",),
+        ALL[:3], lambda b: ring(b, ALL[:3], 2), "a line of 3",
+        [("error", THREE, "cage"), ("error", ONE, "cable")], ("spark3's inner cage should go to spark1's outer cage",),
     ),
     "ring of 4": Case(ALL, lambda b: ring(b, ALL, 4), "a ring of 4", [("error", ONE, "ring")]),
     "two of a ring of 3, in an inventory of their own": Case(

@@ -115,9 +115,9 @@ def _look(address: str, user: str) -> Spark:
     except (OSError, subprocess.TimeoutExpired) as error:
         return Spark(address, trouble=f"no answer to ssh {user}@{address}: {error}")
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        said = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith(SHOWN)]
         cure = f"`ssh {user}@{address}` must work without a password (ssh-copy-id {user}@{address})"
-        return Spark(address, trouble=f"{said}; {cure}")
+        return Spark(address, trouble=f"{said[-1] if said else 'it said nothing'}; {cure}")
     found = _parsed(address, done.stdout)
     keys = [key for key in re.findall(rf"^{SHOWN} (.+)", done.stderr, re.M) if not answers.fault(answers.HOST_KEY, key)]
     return found._replace(machine=found.machine._replace(key=keys[-1] if keys else ""))

@@ -118,7 +118,9 @@ CABLINGS: dict[str, tuple[list[str], list[Cable], str, list[tuple[str, str, str]
         "a ring of 3", [("error", "spark1", "cage"), ("error", "spark2", "cage")],
     ),
     "ring of 4": (FOUR, ring(FOUR), "a ring of 4", [("error", "spark1", "ring")]),
-    "line of 3": (FOUR[:3], ring(FOUR[:3])[:2], "a line of 3", [("error", "spark1", "cable")]),
+    "line of 3": (
+        FOUR[:3], ring(FOUR[:3])[:2], "a line of 3", [("error", "spark3", "cage"), ("error", "spark1", "cable")],
+    ),
     "line of 4": (FOUR, ring(FOUR)[:3], "a line of 4", [("error", "spark1", "cable")]),
     "a stranger at the other end": (
         FOUR[:2], [inner(*FOUR[:2]), (("spark2", OUTER), ("box", INNER))], "one cable between two",
@@ -182,8 +184,9 @@ def test_a_node_that_was_not_read_is_said() -> None:
 
 
 def test_the_cable_that_would_close_a_ring_is_named() -> None:
-    (three,) = judge(FOUR[:3], facts(FOUR[:3], *ring(FOUR[:3])[:2])).findings
-    assert "from spark3's inner cage to spark1's outer cage" in three.fix and "two of them" in three.fix
+    closing, three = judge(FOUR[:3], facts(FOUR[:3], *ring(FOUR[:3])[:2])).findings
+    assert closing.message == "spark3's inner cage has no link, spark1's outer cage has no link"
+    assert closing.fix == "spark3's inner cage should go to spark1's outer cage" and "two of them" in three.fix
 
 
 def parted(found: shape.Found) -> list[list[tuple[str, ...]]]:

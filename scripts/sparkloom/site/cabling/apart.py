@@ -44,8 +44,9 @@ def judge(joined: list[Wire], found: list[Cage]) -> tuple[str, list[Finding]]:
         kind = f"a ring of {len(order)}"
         what = f"{kind} without a switch: {' - '.join([*order, order[0]])}"
         return kind, wrong or [Finding(first, "ring", what, "one wire that joins all", _ways_out(joined, order))]
-    misplaced = wrong if wrong[1:] else []  # the one cable that a line lacks is named with the ways out
-    return f"a line of {len(order)}", [*misplaced, _line(order, joined, found)]
+    what = f"a line: {' - '.join(order)}"
+    line = Finding(order[0], "cable", what, "one wire that joins all", _ways_out(joined, order))
+    return f"a line of {len(order)}", [*wrong, line]
 
 
 def splits(joined: list[Wire]) -> list[Groups]:
@@ -123,16 +124,3 @@ def _order(joined: list[Wire]) -> list[str]:
     while following := next((node for node in neighbours[order[-1]] if node not in order), ""):
         order.append(following)
     return order
-
-
-def _line(order: list[str], joined: list[Wire], found: list[Cage]) -> Finding:
-    """Which cable would close the ring, by its two free cages."""
-    taken = {(cage.node, cage.name) for wire in joined for cage in wire.cages}
-    free = [
-        next((str(cage) for cage in found if cage.node == node and (node, cage.name) not in taken), f"{node}: no cage")
-        for node in (order[-1], order[0])
-    ]
-    worth = "which is served" if len(order) == ring.SIZE else "which is not served either"
-    closing = f"the cable from {free[0]} to {free[1]} would close a ring, {worth}"
-    fix = f"{_ways_out(joined, order)}. Without a switch {closing}"
-    return Finding(order[0], "cable", f"a line: {' - '.join(order)}", "one wire that joins all", fix)
