@@ -43,8 +43,7 @@ def test_old_words_weigh_what_they_weighed(word: str, size: float) -> None:
     ],
 )
 def test_bits_count_scales_and_zero_points(word: str, bits: float) -> None:
-    found = precision.of(word)
-    assert found.bits == pytest.approx(bits) and found.bytes == found.bits / 8 and found.why
+    assert precision.bits(word) == pytest.approx(bits) and precision.weight(word) == precision.bits(word) / 8
 
 
 def test_the_plain_int4_is_the_grouped_one() -> None:

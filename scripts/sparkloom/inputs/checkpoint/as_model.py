@@ -150,7 +150,7 @@ def _precision(found: Checkpoint, groups: Iterable[Group]) -> str:
     word, most = counts.most_common(1)[0]
     if most / counts.total() >= ALIKE:
         return _spelled(word)
-    bits = sum(_bits(word) * number for word, number in counts.items()) / counts.total()
+    bits = sum(precision.bits(_spelled(word)) * number for word, number in counts.items()) / counts.total()
     return f"bits-{bits:.2f}"
 
 
@@ -162,10 +162,6 @@ def _word(scheme: Scheme) -> str:
     if scheme.precision.startswith("int") and scheme.group:
         return f"{scheme.precision}-g{scheme.group}" + ("" if scheme.zeros else "-sym")
     return scheme.precision
-
-
-def _bits(word: str) -> float:
-    return precision.of(_spelled(word)).bits
 
 
 def _spelled(word: str) -> str:
