@@ -212,12 +212,11 @@ def render_group(
     record: Path | None = None,
     runs: Mapping[str, Placed] | None = None,
     force: bool = False,
-    policy: str = POLICY,
 ) -> Rendered:
     """As `render`, of one group of a fleet where its plan puts it, under the group's own names."""
     planned = fleet(inventory, record, runs)
     seat = planned.one(name).group
-    return render(seat.profile, planned.cluster, force=force, policy=policy, seat=seat)
+    return render(seat.profile, planned.cluster, force=force, seat=seat)
 
 
 def fleet(

@@ -86,9 +86,9 @@ def test_a_key_opens_until_its_last_day_is_over() -> None:
     assert Key(name="a", hash=HASH).ends is None
 
 
-def found(file: Path, served: frozenset[str] | None = None) -> list[tuple[str, str, int]]:
+def found(file: Path) -> list[tuple[str, str, int]]:
     source, keys = client_keys.read(file)
-    listed = client_keys.findings(file, source, keys, NOW, served)
+    listed = client_keys.findings(file, source, keys, NOW)
     return [(one.rule, one.severity, int(one.where.rsplit(":", 2)[1])) for one in listed]
 
 
@@ -101,8 +101,6 @@ def test_findings_have_places(tmp_path: Path) -> None:
     file = written(tmp_path, text)
     ended = [("expired-key", "error", 3), ("key-ends-soon", "info", 6)]
     assert found(file) == [*ended, ("key-without-models", "error", 10)]
-    unknown = ("key-for-unknown-model", "warning", 6)
-    assert found(file, frozenset({"qwen"})) == [*ended, unknown, ("key-without-models", "error", 10)]
     file.chmod(0o640)
     assert found(file)[0] == ("open-file", "warning", 1)
 

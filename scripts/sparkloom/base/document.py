@@ -276,34 +276,29 @@ def _strange(text: str) -> str:
     return f"the character U+{ord(character):04X}" if character else ""
 
 
-def validate(model: type[Model], document: Document, loc: Loc = ()) -> Model:
-    """Validates `document.data` (below `loc`) and turns each pydantic error into one positioned problem."""
-    data: Any = document.data
-    for part in loc:
-        data = data[part]
+def validate(model: type[Model], document: Document) -> Model:
+    """Validates `document.data` and turns each pydantic error into one positioned problem."""
     try:
-        return model.model_validate(data)
+        return model.model_validate(document.data)
     except ValidationError as error:
-        raise InputError(_translate(model, document, loc, dict(item)) for item in error.errors()) from None
+        raise InputError(_translate(model, document, dict(item)) for item in error.errors()) from None
 
 
-def _translate(model: type[BaseModel], document: Document, base: Loc, error: dict[str, Any]) -> Problem:
-    inner: Loc = tuple(part for part in error["loc"] if part != "[key]")
-    loc: Loc = (*base, *inner)
+def _translate(model: type[BaseModel], document: Document, error: dict[str, Any]) -> Problem:
+    loc: Loc = tuple(part for part in error["loc"] if part != "[key]")
     shown = ".".join(str(part) for part in loc) or "the file"
     kind = str(error["type"])
     if kind == "extra_forbidden":
-        return document.problem(
-            loc, f"unknown key '{shown}'{did_you_mean(str(loc[-1]), _keys(model, inner[:-1]))}", "unknown-key"
-        )
+        hint = did_you_mean(str(loc[-1]), _keys(model, loc[:-1]))
+        return document.problem(loc, f"unknown key '{shown}'{hint}", "unknown-key")
     if kind == "missing":
         return document.problem(loc[:-1], f"key '{shown}' is missing", "missing-key")
     message = str(error["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
     if kind in {"value_error", "assertion_error"}:
-        named: Loc = (*base, *message.split(" ", 1)[0].split("."))  # validators begin with the key they blame
+        named: Loc = tuple(message.split(" ", 1)[0].split("."))  # validators begin with the key they blame
         if len(named) > len(loc) and named in document.marks:
             return document.problem(named, message, "inconsistent")
-        return document.problem(loc, f"{shown}: {message}" if inner else message, "inconsistent")
+        return document.problem(loc, f"{shown}: {message}" if loc else message, "inconsistent")
     return document.problem(loc, f"{shown}: {message} (found {_short(error.get('input'))})", "wrong-type")
 
 

@@ -134,16 +134,14 @@ def _doubles(source: Document, keys: list[Key]) -> Iterator[Problem]:
             yield source.problem((LIST, number, what), message, "duplicate-key")
 
 
-def findings(
-    file: Path, source: Document | None, keys: list[Key], now: datetime.datetime, served: frozenset[str] | None = None
-) -> list[Finding]:
-    """What does not stop anything and should be known; `served`: the names and aliases of the site's models."""
+def findings(file: Path, source: Document | None, keys: list[Key], now: datetime.datetime) -> list[Finding]:
+    """What does not stop anything and should be known."""
     if source is None:
         return []
     found = list(_of_the_file(file))
     for number, key in enumerate(keys):
         where = ":".join(map(str, source.position((LIST, number, "name"))))
-        found += _of_a_key(where, key, now, served)
+        found += _of_a_key(where, key, now)
     return found
 
 
@@ -154,7 +152,7 @@ def _of_the_file(file: Path) -> Iterator[Finding]:
         yield Finding(f"{file}:1:1", "open-file", message, "mode 0600", f"chmod 600 {file}", "warning")
 
 
-def _of_a_key(where: str, key: Key, now: datetime.datetime, served: frozenset[str] | None) -> Iterator[Finding]:
+def _of_a_key(where: str, key: Key, now: datetime.datetime) -> Iterator[Finding]:
     away = f"sparkloom keys revoke {key.name}"
     if key.ended(now):
         message = f"the key of '{key.name}' ended with {key.expires}"
@@ -165,11 +163,6 @@ def _of_a_key(where: str, key: Key, now: datetime.datetime, served: frozenset[st
     if key.models == []:
         message = f"the key of '{key.name}' opens no model: its list is empty"
         yield Finding(where, "key-without-models", message, "names of models, or 'all'", f"models: all, or {away}")
-    unknown = sorted(set(key.models) - served) if served is not None and key.models != "all" else []
-    if unknown and served is not None:
-        message = f"the key of '{key.name}' opens {', '.join(unknown)}, which this site does not serve"
-        known = f"served here: {', '.join(sorted(served)) or 'nothing'}"
-        yield Finding(where, "key-for-unknown-model", message, known, "correct the name under models:", "warning")
 
 
 def days(text: str, today: datetime.date) -> str:

@@ -54,7 +54,6 @@ class Found:
     least_nodes: int = 1
     most_nodes: int | None = None
     summary: str = ""
-    release: str = ""  # of the engine, where the source says it
     claim: str = ""  # what the source says of itself: verified, official
     leftover: Leftovers = field(default_factory=Leftovers)
     kept: dict[str, Any] = field(default_factory=dict)  # what `sparkloom export` wrote beside the command

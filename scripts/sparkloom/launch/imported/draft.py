@@ -70,7 +70,7 @@ def draft(found: Found, stem: str, release: str | None = None) -> Draft:
         return _foreign(found, stem, leftover)
     adapter = engines.get(start.engine)
     engine = dict(kept.get("engine") or {})
-    named = release or str(engine.get("release") or found.release)
+    named = release or str(engine.get("release") or "")
     told = spoken.of(start.engine, start.words, start.image, named, spoken.GIVEN if release else spoken.WRITTEN)
     if told.catalog is None:
         return _foreign(found, stem, leftover)

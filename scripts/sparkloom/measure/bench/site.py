@@ -84,17 +84,11 @@ class Site:
         self._reached = reached
 
     def _guarded(self, work: Callable[[], Any]) -> Any:
-        from kubernetes.client import ApiException
-        from urllib3.exceptions import HTTPError
-
+        """The answer; a cluster that gives none is the `problem` from then on."""
         try:
-            return work()
+            return client.asked(work, self._cluster)
         except InputError as error:
             self.problem = error.problems[0].message
-        except ApiException as error:
-            self.problem = f"the cluster answers {error.status} {error.reason}"
-        except (HTTPError, OSError) as error:
-            self.problem = f"the cluster cannot be reached: {error}"
         return None
 
     def member(self, profile: str | None, group: str | None, model: str | None) -> Observed | None:
