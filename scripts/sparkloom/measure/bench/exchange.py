@@ -190,7 +190,7 @@ class Exchange:
             self._take([text], self._alone, [at])
             return
         for channel, text in read.texts:
-            self._hear([text], channel, [at])
+            self._hear([text], channel)
         request.times.append(at)
         request.sizes.append(sum(len(text) for _, text in read.texts))
         request.counted.append(_count(read.usage))
@@ -201,9 +201,9 @@ class Exchange:
         request.times.extend(times)
         request.sizes.extend(map(len, texts))
         request.counted.extend([-1] * len(texts))
-        self._hear(texts, channel, times)
+        self._hear(texts, channel)
 
-    def _hear(self, texts: list[str], channel: Channel, times: Sequence[float]) -> None:
+    def _hear(self, texts: list[str], channel: Channel) -> None:
         size = sum(map(len, texts))
         if channel == "tool":
             if not self.request.calls:
@@ -218,7 +218,7 @@ class Exchange:
             self._said = ["".join(self._said)[-TAIL:]]
             self._kept = TAIL
         if self._guard:
-            self._guard.feed_run(texts, channel, times)
+            self._guard.feed_run(texts, channel)
 
     def _refused(self, pieces: list[bytes]) -> None:
         self._body = (self._body + b"".join(pieces))[:KEPT_BODY]

@@ -19,7 +19,6 @@ EXPECTED = (
     "or a chunk of the OpenAI stream"
 )
 _TEXTS = tuple(key for _, keys in sse.SPELLINGS for key in keys)
-_TIMES = ("t", "time", "timestamp")
 
 
 def judge_file(name: str) -> dict[str, Any]:
@@ -40,9 +39,8 @@ def judge_stream(lines: Iterable[str], *, name: str = "stream") -> Verdict:
     usage: dict[str, Any] | None = None
     for record in _records(ending.read(lines), name):
         ending.failed = ending.failed or sse.error(record)
-        t = next((float(record[key]) for key in _TIMES if isinstance(record.get(key), int | float)), None)
         for channel, text in _texts(record):
-            guard.feed(text, channel, t)
+            guard.feed(text, channel)
         if isinstance(record.get("usage"), dict):
             usage = record["usage"]
     verdict = guard.finish(usage)
@@ -106,7 +104,7 @@ def _record(text: str, name: str, number: int) -> dict[str, Any]:
 
 def _problem(record: dict[str, Any]) -> str | None:
     """What is wrong with a record, if anything. Unknown extra keys are fine, a record of only those is not."""
-    known = {"usage", "choices", "error", "role", *_TIMES, *_TEXTS}
+    known = {"usage", "choices", "error", "role", *_TEXTS}
     if record and not known & record.keys() and "object" not in record:
         return f"unknown keys {', '.join(sorted(record)[:4])}"
     for key in _TEXTS:

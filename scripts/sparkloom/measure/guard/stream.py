@@ -7,7 +7,6 @@ too, but it is made of letters and digits; code is full of marks, but its pairs 
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -19,7 +18,6 @@ from sparkloom.measure.guard.verdict import OK, Symptom, Verdict
 from sparkloom.onnode.sse import Channel
 
 BATCH = 64  # characters between two judgements: a few microseconds a token, and no verdict later than this
-RHYTHM = 512  # gaps between chunks that tell how fast the stream usually is
 WINDOW = 1024
 _MARK = re.compile(r"[^\w\s]|_")
 SYMBOLS = "\u2190"  # arrows, dingbats and pictures begin here
@@ -78,58 +76,25 @@ class _Text:
 class Guard:
     """`feed` every chunk in order; the first verdict that is not None is final. `finish` always gives one."""
 
-    def __init__(self, *, stall_s: float = 120.0) -> None:
-        self._stall_s = stall_s
+    def __init__(self) -> None:
         self._texts: dict[Channel, _Text] = {}
         self._chunks = 0
-        self._last: float | None = None
-        self._gaps = array("d")
         self.verdict: Verdict | None = None
 
-    def feed(self, text: str, channel: Channel = "content", t: float | None = None) -> Verdict | None:
-        """One chunk; `t` is when it came, in seconds on any steady clock."""
-        return self.feed_run((text,), channel, () if t is None else (t,))
+    def feed(self, text: str, channel: Channel = "content") -> Verdict | None:
+        return self.feed_run((text,), channel)
 
-    def feed_run(self, texts: Sequence[str], channel: Channel, times: Sequence[float] = ()) -> Verdict | None:
+    def feed_run(self, texts: Sequence[str], channel: Channel) -> Verdict | None:
         """Several chunks of one channel in a row; the verdict names the one of them that decided."""
         if self.verdict is not None:
             return self.verdict
         first = self._chunks
         self._chunks += len(texts)
         own = self._texts.get(channel) or self._texts.setdefault(channel, _Text())
-        stalled = self._arrived(times) if times else None
-        stopped = own.feed(texts[: stalled[0]] if stalled else texts) or stalled
-        if stopped:
+        if stopped := own.feed(texts):
             place, symptom = stopped
             self.verdict = Verdict("garbage", symptom.kind, first + place, own.characters, channel, symptom.why)
         return self.verdict
-
-    def _arrived(self, times: Sequence[float]) -> tuple[int, Symptom] | None:
-        """Before which of these moments the stream stood still."""
-        before = times if self._last is None else (self._last, *times)
-        stopped = None
-        if times[-1] - before[0] >= self._stall_s:  # else no single gap can be so long
-            stopped = next(((i, symptom) for i, now in enumerate(times) if (symptom := self._step(now))), None)
-        elif len(self._gaps) < RHYTHM:
-            self._gaps.extend(b - a for a, b in pairwise(before))
-        self._last = times[-1]
-        return stopped
-
-    def _step(self, now: float) -> Symptom | None:
-        stalled = self.stalled(now)
-        if self._last is not None and len(self._gaps) < RHYTHM:
-            self._gaps.append(now - self._last)
-        self._last = now
-        return stalled
-
-    def stalled(self, now: float) -> Symptom | None:
-        """Ask between chunks: has the stream been silent for far longer than its own rhythm?"""
-        if self._last is None or now - self._last < self._stall_s:
-            return None
-        gap, usual = now - self._last, sorted(self._gaps)[len(self._gaps) // 2] if self._gaps else 0.0
-        if gap < 50 * usual:
-            return None
-        return Symptom("stall", f"nothing for {gap:.0f} s after a chunk every {usual:.2f} s")
 
     def finish(self, usage: Mapping[str, Any] | None = None) -> Verdict:
         """The verdict over the whole stream; `usage` is the engine's own count."""
