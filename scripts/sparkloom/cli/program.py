@@ -100,9 +100,9 @@ def _ready() -> None:
             stream.reconfigure(errors="backslashreplace")
     sys.stdin = sys.stdin or Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115
     streams.wrap()
-    gc.set_threshold(
-        50_000
-    )  # a command of half a second makes much and leaves little; by default it collects 190 times
+    # A command of half a second makes much and leaves little; by default it collects 190 times.
+    gc.set_threshold(100_000)
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # we have none; looking reads every package's metadata
     sys.unraisablehook = _nowhere_to_go
 
 
