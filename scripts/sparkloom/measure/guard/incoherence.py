@@ -47,8 +47,8 @@ class IncoherenceDetector:
         self._unbroken = 0
         self._articles: deque[bool] = deque(maxlen=80)  # does a small word follow, which none should?
         self._before = ""
-        self._joins: deque[tuple[int, int, int]] = deque()  # letters, joins of scripts, broken characters
-        self._letters = self._joined = self._broken = 0
+        # Of the last batches: characters, joins of scripts, broken characters.
+        self._marks: deque[tuple[int, int, int]] = deque(maxlen=16)
 
     def feed(self, batch: str) -> None:
         self._take_marks(batch)
@@ -78,22 +78,13 @@ class IncoherenceDetector:
                 before = word
 
     def _take_marks(self, batch: str) -> None:
-        broken = len(_BROKEN.findall(batch))
-        letters, joins = len(batch), 0
+        joins = 0
         if batch.isascii():
             self._unbroken = 0
         else:
-            letters, joins = exotic_joins(batch)
+            joins = exotic_joins(batch)
             self._take_cjk(batch)
-        self._joins.append((letters, joins, broken))
-        self._letters += letters
-        self._joined += joins
-        self._broken += broken
-        if len(self._joins) > 16:
-            letters, joins, broken = self._joins.popleft()
-            self._letters -= letters
-            self._joined -= joins
-            self._broken -= broken
+        self._marks.append((len(batch), joins, len(_BROKEN.findall(batch))))
 
     def _take_cjk(self, batch: str) -> None:
         for character in batch:
@@ -104,7 +95,7 @@ class IncoherenceDetector:
                 self._unbroken = 0
 
     def symptom(self) -> Symptom | None:
-        letters, joins, broken = self._letters, self._joined, self._broken
+        letters, joins, broken = map(sum, zip(*self._marks, strict=True))
         if broken >= 24 and broken >= 0.08 * letters:
             return Symptom("broken-characters", f"{broken} undecodable characters in the last {letters}")
         if joins >= 12 and joins >= 0.02 * letters:
@@ -223,8 +214,8 @@ def is_cjk(character: str) -> bool:
     return "\u4e00" <= character <= "\u9fff"
 
 
-def exotic_joins(text: str) -> tuple[int, int]:
-    """Characters, and places where two scripts that never share a word stand side by side."""
+def exotic_joins(text: str) -> int:
+    """Places where two scripts that never share a word stand side by side."""
     joins = 0
     before = ""
     for character in text:
@@ -232,4 +223,4 @@ def exotic_joins(text: str) -> tuple[int, int]:
         if now and before and now != before and frozenset((now, before)) not in _FRIENDS:
             joins += 1
         before = now
-    return len(text), joins
+    return joins
