@@ -93,9 +93,9 @@ class Loop:
     def _wait(self, now: float) -> float:
         return max(0.0, min(SWEEP_S, self._timers[0][0] - now)) if self._timers else SWEEP_S
 
-    def _connect(self, exchange: Exchange | None) -> None:
+    def _connect(self, exchange: Exchange | None, *, again: bool = False) -> None:
         connection = Connection(self._target, self._addresses, self.now())
-        connection.exchange = exchange
+        connection.exchange, connection.again = exchange, again
         try:
             connection.begin()
         except OSError as error:
@@ -183,13 +183,7 @@ class Loop:
         stale = connection.reused and not answered
         self._drop(connection)
         if exchange and stale:  # closed while idle, before a byte of this answer: the one case to ask again
-            again = Connection(self._target, self._addresses, self.now())
-            again.exchange, again.again = exchange, True
-            try:
-                again.begin()
-                self._watch(again)
-            except OSError as error:
-                self._failed(again, error)
+            self._connect(exchange, again=True)
         elif exchange:
             self._backlog.append((connection, exchange, stamp, why))
 
