@@ -16,7 +16,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.judge.beyond import doubt, impossible
 from sparkloom.measure.guard.stream import Guard
 
-TEXTS = ("text", "text_tail", "content", "output_text", "tail")
+TEXTS = ("text", "text_tail")
 TAIL = 400  # characters of an answer's end that bench keeps
 SAID = 24  # characters and tokens below which two different questions may well have one answer
 
@@ -133,11 +133,8 @@ def _uniform(requests: Sequence[Mapping[str, Any]], distinct: int | None) -> tup
 
 def _answers(requests: Sequence[Mapping[str, Any]], distinct: int | None) -> bool:
     """Do the texts speak for themselves: there, and different from each other where the prompts were?"""
-    content = [number(request.get(key)) for request in requests for key in ("content_tokens", "content_tokens_est")]
     texts = [text for text in map(_text, requests) if text]
-    if texts:
-        return distinct == 1 or len(set(texts)) > len(texts) / 2
-    return any(content)
+    return bool(texts) and (distinct == 1 or len(set(texts)) > len(texts) / 2)
 
 
 def _silent(requests: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
