@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    name: str
     usable_gib: float  # memory that CUDA and the host share
     free_before_load_gib: float  # of it, when the first weight is read by one of several Sparks
     bandwidth_gb_s: float  # LPDDR5X
@@ -23,7 +22,6 @@ class Platform:
 
 
 GB10 = Platform(
-    name="GB10",
     # torch.cuda.mem_get_info on a DGX Spark of 128 GB; nvidia-smi reports "Not Supported" (test logs, 2026-05)
     usable_gib=121.6,
     # four Sparks with Kubernetes and SGLang up logged 100.7 to 104.2; plans and rules take the least

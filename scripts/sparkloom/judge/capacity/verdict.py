@@ -51,10 +51,6 @@ class Plan:
     def fits(self) -> bool | None:
         return self.fit.fits
 
-    def bound(self, level: int | str) -> float | None:
-        figure = self.speed.get(f"bound.{level}")
-        return figure.value if figure else None
-
     def as_dict(self) -> dict[str, Any]:
         """The JSON of `sparkloom plan`, less what the launch and the rules add."""
         return {

@@ -24,7 +24,6 @@ class Placement:
     fit: Fit
     changes: dict[str, FlagValue]  # flags without which it would not fit
     speeds: dict[str, float]
-    text: str = ""  # what was changed, for a person
 
     @property
     def score(self) -> float:
@@ -67,14 +66,12 @@ def splits(model: Model, nodes: int, engine: str) -> Iterator[Parallel]:
 
 
 def _asked(view: ModelView) -> Placement:
-    fit, changes, text = engines.fit(view), {}, ""
-    if fit.fits is not True:
-        change = search.within(view)
-        if change:
-            changes = {name: new for name, new in change.view.flags.items() if view.flags.get(name) != new}
-            view, text = change.view, change.text
-            fit = engines.fit(view)
-    return Placement(view.parallel, fit, changes, _speeds(view), text)
+    fit, changes = engines.fit(view), {}
+    if fit.fits is not True and (change := search.within(view)):
+        changes = {name: new for name, new in change.view.flags.items() if view.flags.get(name) != new}
+        view = change.view
+        fit = engines.fit(view)
+    return Placement(view.parallel, fit, changes, _speeds(view))
 
 
 def _speeds(view: ModelView) -> dict[str, float]:
