@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparkloom.base.assumption import Assumption
-from sparkloom.base.errors import InputError, Refused
+from sparkloom.base.errors import InputError
+from sparkloom.base.errors import Refused as Refused  # what `render` raises, for whoever calls it
 from sparkloom.base.finding import Finding, errors, ranked
 from sparkloom.inputs import inventory as inventories
 from sparkloom.inputs import profile as profiles
@@ -25,11 +26,6 @@ from sparkloom.launch.values import EnvVar, Setting
 if TYPE_CHECKING:  # who only renders loads no capacity
     from sparkloom.judge.capacity.verdict import Asked
     from sparkloom.judge.fleet import FleetPlan
-
-__all__ = [
-    "Case", "HandedOut", "Inventory", "Refused", "Rendered", "cluster", "fabric", "fleet", "hand_out", "judge",
-    "launch_dict", "plan", "rank_of", "render", "render_group", "suited", "take_in",
-]  # fmt: skip
 
 Inventory = str | Path | Mapping[str, Any] | Cluster | None
 POLICY = "refuse"  # of a site that says nothing else: model_serving_transport

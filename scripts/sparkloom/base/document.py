@@ -247,17 +247,13 @@ def _mapping(node: yaml.MappingNode, loc: Loc, document: Document, depth: int) -
     return result
 
 
-class _Scalars(yaml.constructor.SafeConstructor):
-    """PyYAML's own scalar rules, without its mapping and sequence machinery."""
-
-
-_SCALARS = _Scalars()
+_SCALARS = yaml.constructor.SafeConstructor()  # PyYAML's own rules of scalars
 
 
 def _scalar(node: yaml.ScalarNode, loc: Loc, document: Document) -> Any:
     if node.tag == "tag:yaml.org,2002:timestamp":  # dates stay text: evidence dates are compared as ISO strings
         return str(node.value)
-    constructor = _Scalars.yaml_constructors.get(node.tag)
+    constructor = _SCALARS.yaml_constructors.get(node.tag)
     if constructor is None:
         raise document.refusal(loc, f"tag '{node.tag}' is not allowed; write plain data", "bad-yaml")
     if strange := _strange(node.value):

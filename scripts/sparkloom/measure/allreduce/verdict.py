@@ -122,10 +122,9 @@ def _gloo(result: Mapping[str, Any], best: float, over: Set[str]) -> dict[str, A
         return {"verdict": "wrong-transport", "why": why, **facts, "transport": {"verdict": "socket", "why": why}}
     way = {"verdict": "rails", "why": f"{least_share:.0%} and more of what each rank sent left by a rail"}
     words = f"{best:.2f} GB/s by gloo over the rails, where one TCP stream carries {tcp:.2f}; {wanted:g} were expected"
-    if best < wanted:
-        return {"verdict": "slow", "why": f"{words}; the nodes' processors are busy, or frames are lost", **facts,
-                "transport": way}  # fmt: skip
-    return {"verdict": "ok", "why": words, **facts, "transport": way}
+    verdict = "ok" if best >= wanted else "slow"
+    why = words if best >= wanted else f"{words}; the nodes' processors are busy, or frames are lost"
+    return {"verdict": verdict, "why": why, **facts, "transport": way}
 
 
 def _share(moved: Mapping[str, int], over: Set[str]) -> float:

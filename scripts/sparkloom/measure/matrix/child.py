@@ -56,10 +56,8 @@ def run(
             if spent > limit_s:
                 _end(process, end)
                 return Outcome(None, spent)
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(LOOK_S)
-            except subprocess.TimeoutExpired:
-                continue
     return Outcome(process.returncode, time.monotonic() - begun)
 
 
