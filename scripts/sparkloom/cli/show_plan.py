@@ -11,6 +11,8 @@ from sparkloom.cli.show import COLOURS, console, number, paragraph, table
 if TYPE_CHECKING:
     from rich.console import Console
 
+LEVELS = ("1", "4", "8")  # requests at once
+
 
 def plan(data: dict[str, Any], explain: bool, verbose: bool = False) -> None:
     terminal = console()
@@ -33,36 +35,32 @@ def _headline(terminal: Console, data: dict[str, Any]) -> None:
     release = f"{show_start.sign(data['assumed'], 'release')}{launch['release']}"
     where = f"{launch['engine']} {release} on {len(launch['ranks'])} node(s) of '{data['cluster']}'"
     paragraph(terminal, where, indent=2, style="dim")
-    for line in (show_start.memory(data["fits"], data["reason"]), *data.get("notes", ())):
+    for line in (show_start.memory(data["fits"], data["reason"]), *data["notes"]):
         paragraph(terminal, line, indent=2, style="dim")
-    if data.get("change"):
+    if data["change"]:
         paragraph(terminal, f"smallest change that fits: {data['change']}", indent=2)
     terminal.print()
 
 
 def _speed(terminal: Console, data: dict[str, Any]) -> None:
     speed = data["speed"]
-    rows = []
-    bounds = speed.get("bound") or {"1": speed.get("bound_n1_tok_s")}
-    measured = speed.get("measured") or {}
-    shown = (
-        ("memory bound", bounds),
-        ("expected ceiling", speed.get("ceiling") or {}),
-        ("predicted", speed.get("predicted") or {}),
-        ("measured", measured),
-    )
-    for name, values in shown:
-        rows.append((name, *(number(values.get(n, values.get(f"n{n}"))) for n in ("1", "4", "8"))))
-        if name == "predicted" and (spans := speed.get("interval")):
-            rows.append(("likely between", *(_span(spans.get(n)) for n in ("1", "4", "8"))))
+    shown = {"memory bound": speed["bound"], "expected ceiling": speed["ceiling"], "predicted": speed["predicted"]}
+    rows = [_levels(name, values) for name, values in shown.items()]
+    if spans := speed["interval"]:
+        rows.append(("likely between", *(_span(spans.get(n)) for n in LEVELS)))
+    rows.append(_levels("measured", speed["measured"] or {}))
     terminal.print()
     table(("tok/s at n requests", "1>", "4>", "8>"), rows)
-    for n in speed.get("impossible", ()):
+    for n in speed["impossible"]:
         words = f"measured at n = {n} is beyond the memory bound: impossible"
         paragraph(terminal, words, indent=2, style=COLOURS["error"])
-    for n in speed.get("above_ceiling", ()):
+    for n in speed["above_ceiling"]:
         words = f"measured at n = {n} is above the expected ceiling: alike prompts wake few experts"
         paragraph(terminal, words, indent=2, style=COLOURS["warning"])
+
+
+def _levels(name: str, values: dict[str, Any]) -> tuple[str, ...]:
+    return name, *(number(values.get(n)) for n in LEVELS)
 
 
 def _span(ends: list[float] | None) -> str:
