@@ -59,7 +59,7 @@ def test_new_takes_three_seconds_at_most() -> None:
     ("words", "says"),
     [
         (("new", "no-such-folder"), "neither a folder of this machine nor a hub id"),
-        (("new", OSS, "--nodes", "9"), "expected 1 to 8 Sparks"),
+        (("new", OSS, "--nodes", "9"), "'9' should be less than or equal to 8"),
         (("new", OSS, "--engine", "exllama"), "is none of"),
         (("check", "no-such-profile", "--against", OSS), "no such profile"),
     ],

@@ -17,15 +17,13 @@ from sparkloom.inputs import site_memory
 from sparkloom.inputs.checkpoint import as_model, reading
 from sparkloom.judge.drafting import comparing, draft, likeness
 
-MOST_NODES = 8
-
 
 def new(
     model: Annotated[
         str, typer.Argument(help="a hub id as org/name, or a folder with config.json", show_default=False)
     ],
     nodes: Annotated[
-        int | None, typer.Option("--nodes", help="Sparks to use (default: the fewest on which it fits)")
+        int | None, typer.Option("--nodes", min=1, max=8, help="Sparks to use (default: the fewest on which it fits)")
     ] = None,
     engine: Annotated[
         str | None, typer.Option("--engine", help="engine name as in a profile (default: the nearest's)")
@@ -42,8 +40,6 @@ def new(
     inventory: Inventory = None,
     json: Json = False,
 ) -> None:
-    if nodes is not None and not 1 <= nodes <= MOST_NODES:
-        raise InputError.single("--nodes", f"{nodes}: expected 1 to {MOST_NODES} Sparks", rule="option")
     if output and output.exists():
         message = "is there already; name another file, or remove it"
         raise InputError.single(str(output), message, rule="file-exists")
