@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sparkloom import case
-from sparkloom.base import document
+from sparkloom.base import document, json_text
 from sparkloom.base.document import Document
 from sparkloom.base.errors import InputError, Problem
 from sparkloom.inputs.profile import Strict
@@ -217,18 +217,13 @@ def _cell(spec: Spec, cluster: Any, number: int, settings: dict[str, Value], try
 
 def read_results(folder: Path) -> dict[str, CellResult]:
     """The finished cells of a folder, by id. A file that is no cell is refused by name."""
-    results, problems = {}, []
+    results, problems = dict[str, CellResult](), list[Problem]()
     for path in sorted(folder.glob("*.json")):
         try:
-            result = CellResult.model_validate_json(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            problems.append(Problem(str(path), 0, 0, f"cannot be read: {error}", "unreadable"))
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"])) or "the file"
-            problems.append(
-                Problem(str(path), 0, 0, f"{where}: {first['msg']}; expected a cell's result", "bad-result")
-            )
+            read = Document(str(path), json_text.load(path, "expected a cell's result"))
+            result = document.validate(CellResult, read)
+        except InputError as error:
+            problems += error.problems
         else:
             results[result.id] = result
     if problems:
