@@ -36,10 +36,8 @@ def init(
     address: Annotated[
         list[str] | None, typer.Option("--address", "-a", help="one per Spark, as ssh takes it; rank 0 first")
     ] = None,
-    user: Annotated[str | None, typer.Option("--user", help="the login user")] = None,
-    profile: Annotated[
-        str | None, typer.Option("--profile", help="profile to serve", autocompletion=names.begun)
-    ] = None,
+    user: Annotated[str | None, typer.Option(help="the login user")] = None,
+    profile: Annotated[str | None, typer.Option(help="profile to serve", autocompletion=names.begun)] = None,
     hotplug: Annotated[
         bool | None, typer.Option("--hotplug/--no-hotplug", help="may the ConnectX-7 go off without a cable")
     ] = None,

@@ -23,9 +23,7 @@ def connect(
         str | None, typer.Argument(help="client program (default: list the known ones)", show_default=False)
     ] = None,
     where: Inventory = None,
-    model: Annotated[
-        str | None, typer.Option("--model", help="model name or alias (default: the first that is up)")
-    ] = None,
+    model: Annotated[str | None, typer.Option(help="model name or alias (default: the first that is up)")] = None,
     json: Json = False,
 ) -> None:
     known = clients.every()

@@ -23,17 +23,11 @@ def new(
         str, typer.Argument(help="a hub id as org/name, or a folder with config.json", show_default=False)
     ],
     nodes: Annotated[
-        int | None, typer.Option("--nodes", min=1, max=8, help="Sparks to use (default: the fewest on which it fits)")
+        int | None, typer.Option(min=1, max=8, help="Sparks to use (default: the fewest on which it fits)")
     ] = None,
-    engine: Annotated[
-        str | None, typer.Option("--engine", help="engine name as in a profile (default: the nearest's)")
-    ] = None,
-    release: Annotated[
-        str | None, typer.Option("--release", help="engine release (default: the nearest profile's)")
-    ] = None,
-    revision: Annotated[
-        str | None, typer.Option("--revision", help="branch or commit on the hub (default: main)")
-    ] = None,
+    engine: Annotated[str | None, typer.Option(help="engine name as in a profile (default: the nearest's)")] = None,
+    release: Annotated[str | None, typer.Option(help="engine release (default: the nearest profile's)")] = None,
+    revision: Annotated[str | None, typer.Option(help="branch or commit on the hub (default: main)")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="write it here (default: standard output)")
     ] = None,
@@ -61,7 +55,7 @@ def new(
 def check(
     profile: Profile,
     against: Annotated[
-        str | None, typer.Option("--against", help="a folder, or another hub id (default: model.id at model.revision)")
+        str | None, typer.Option(help="a folder, or another hub id (default: model.id at model.revision)")
     ] = None,
     json: Json = False,
 ) -> None:

@@ -18,9 +18,7 @@ def plan(
     inventory: Inventory = None,
     record: Annotated[
         Path | None,
-        typer.Option(
-            "--record", help="what runs now: an earlier plan's --json (default: build/SITE/fleet.json, if any)"
-        ),
+        typer.Option(help="what runs now: an earlier plan's --json (default: build/SITE/fleet.json, if any)"),
     ] = None,
     running: Annotated[bool, typer.Option("--running", help="ask the cluster what runs now instead")] = False,
     json: Json = False,

@@ -31,9 +31,9 @@ def import_(
         Path | None,
         typer.Option("--config", "--facts", help="the model's config.json or its folder, if no profile has its facts"),
     ] = None,
-    pick: Annotated[str, typer.Option("--pick", help="the cell with these words, if a file has several")] = "",
+    pick: Annotated[str, typer.Option(help="the cell with these words, if a file has several")] = "",
     engine_version: Annotated[
-        str | None, typer.Option("--engine-version", help="the engine's release, where the file does not say it")
+        str | None, typer.Option(help="the engine's release, where the file does not say it")
     ] = None,
     output: Annotated[
         Path | None,

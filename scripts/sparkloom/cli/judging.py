@@ -49,7 +49,6 @@ def plan(
     sessions: Annotated[
         int | None,
         typer.Option(
-            "--sessions",
             min=1,
             max=4096,
             metavar="N",
@@ -60,7 +59,6 @@ def plan(
     prefix_hit: Annotated[
         float,
         typer.Option(
-            "--prefix-hit",
             min=0,
             max=0.999,
             metavar="SHARE",

@@ -33,13 +33,11 @@ Name = Annotated[str, typer.Argument(help="the person: small letters, digits and
 
 def add(
     name: Name,
-    models: Annotated[
-        str | None, typer.Option("--models", help="names or aliases, separated by commas (default: all)")
-    ] = None,
-    requests: Annotated[int | None, typer.Option("--requests", help="per minute (default: no limit)")] = None,
-    tokens: Annotated[int | None, typer.Option("--tokens", help="per minute, prompts and answers together")] = None,
+    models: Annotated[str | None, typer.Option(help="names or aliases, separated by commas (default: all)")] = None,
+    requests: Annotated[int | None, typer.Option(help="per minute (default: no limit)")] = None,
+    tokens: Annotated[int | None, typer.Option(help="per minute, prompts and answers together")] = None,
     expires: Annotated[
-        str | None, typer.Option("--expires", help="last valid day: 2027-01-31, or 90d from today (default: never)")
+        str | None, typer.Option(help="last valid day: 2027-01-31, or 90d from today (default: never)")
     ] = None,
     admin: Annotated[bool, typer.Option("--admin", help="may also act on the site's page: keys, groups, logs")] = False,
     offline: Offline = False,

@@ -24,23 +24,23 @@ def matrix(
         typer.Argument(help="run: what has no result yet; report: Markdown and HTML; propose: rules"),
     ],
     results: Annotated[
-        Path | None, typer.Option("--results", help="folder of the cells' JSON files (default: beside the spec)")
+        Path | None, typer.Option(help="folder of the cells' JSON files (default: beside the spec)")
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="folder for the report")] = None,
     try_known_bad: Annotated[bool, typer.Option("--try-known-bad", help="also run what the rules would skip")] = False,
-    again: Annotated[list[str] | None, typer.Option("--again", help="run cells with this status once more")] = None,
-    url: Annotated[str | None, typer.Option("--url", help="the server (default: the site's endpoint)")] = None,
-    ca: Annotated[Path | None, typer.Option("--ca", help="CA certificates for the server")] = None,
+    again: Annotated[list[str] | None, typer.Option(help="run cells with this status once more")] = None,
+    url: Annotated[str | None, typer.Option(help="the server (default: the site's endpoint)")] = None,
+    ca: Annotated[Path | None, typer.Option(help="CA certificates for the server")] = None,
     key_file: Annotated[Path | None, typer.Option("--api-key-file", help="file with the server's key")] = None,
     switch: Annotated[
         str | None,
-        typer.Option("--switch", help="command that serves a cell (default: ansible-playbook playbooks/switch.yml)"),
+        typer.Option(help="command that serves a cell (default: ansible-playbook playbooks/switch.yml)"),
     ] = None,
     logs: Annotated[
-        str | None, typer.Option("--logs", help="command that prints the engine's log (default: sparkloom logs)")
+        str | None, typer.Option(help="command that prints the engine's log (default: sparkloom logs)")
     ] = None,
     group: Annotated[
-        str | None, typer.Option("--group", help="at a site with several groups: the one that serves the cells")
+        str | None, typer.Option(help="at a site with several groups: the one that serves the cells")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -61,10 +61,10 @@ def matrix(
 def allreduce(
     profile: Profile,
     inventory: Inventory = None,
-    largest: Annotated[int, typer.Option("--largest", min=8192, help="bytes of the largest all-reduce")] = 1 << 30,
+    largest: Annotated[int, typer.Option(min=8192, help="bytes of the largest all-reduce")] = 1 << 30,
     backend: Annotated[
         Literal["nccl", "gloo"],
-        typer.Option("--backend", help="nccl: the engine's own; gloo: over TCP, on CPUs"),
+        typer.Option(help="nccl: the engine's own; gloo: over TCP, on CPUs"),
     ] = "nccl",
     render: Annotated[bool, typer.Option("--render", help="only show the objects, as YAML")] = False,
     json: Json = False,
@@ -82,11 +82,9 @@ def allreduce(
 def evidence_add(
     spec: Annotated[Path, typer.Argument(help="the grid of the cell")],
     cell: Annotated[str, typer.Argument(help="the cell's id, or its beginning")],
-    results: Annotated[Path | None, typer.Option("--results", help="folder of the cells' JSON files")] = None,
-    to: Annotated[str | None, typer.Option("--to", help="profile to add it to (default: the grid's)")] = None,
-    rows: Annotated[
-        Path | None, typer.Option("--rows", help="file to add the row to (default: beside the cells)")
-    ] = None,
+    results: Annotated[Path | None, typer.Option(help="folder of the cells' JSON files")] = None,
+    to: Annotated[str | None, typer.Option(help="profile to add it to (default: the grid's)")] = None,
+    rows: Annotated[Path | None, typer.Option(help="file to add the row to (default: beside the cells)")] = None,
     json: Json = False,
 ) -> None:
     show.out(adding.add(spec, cell, results=results, to=to, rows=rows), json, _added)

@@ -15,7 +15,7 @@ from sparkloom.render.metrics import dashboards as made
 
 
 def dashboards(
-    out: Annotated[Path, typer.Option("--out", help="folder for the JSON files, created if missing")],
+    out: Annotated[Path, typer.Option(help="folder for the JSON files, created if missing")],
     json: Json = False,
 ) -> None:
     written = [str(show.write(out / name, text)) for name, text in made.files().items()]
@@ -24,7 +24,7 @@ def dashboards(
 
 def rules(
     where: Inventory = None,
-    out: Annotated[Path | None, typer.Option("--out", help="file to write (default: to standard output)")] = None,
+    out: Annotated[Path | None, typer.Option(help="file to write (default: to standard output)")] = None,
     json: Json = False,
 ) -> None:
     """The rules name the ports of this site's rails."""

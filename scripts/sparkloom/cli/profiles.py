@@ -26,11 +26,9 @@ def profiles(
         bool,
         typer.Option("--fits", help="only profiles that fit, fastest first: measured, then predicted"),
     ] = False,
-    nodes: Annotated[int | None, typer.Option("--nodes", min=1, max=8, help="at most this many Sparks")] = None,
+    nodes: Annotated[int | None, typer.Option(min=1, max=8, help="at most this many Sparks")] = None,
     context: Context = None,
-    concurrency: Annotated[
-        int | None, typer.Option("--concurrency", min=1, max=4096, help="conversations at once (default: 1)")
-    ] = None,
+    concurrency: Annotated[int | None, typer.Option(min=1, max=4096, help="conversations at once (default: 1)")] = None,
     inventory: Inventory = None,
     json: Json = False,
 ) -> None:

@@ -30,8 +30,8 @@ def nccl_log(
 
 def guard(
     file: Annotated[str, typer.Argument(help="recorded stream, JSON lines; - is standard input")] = "-",
-    batch: Annotated[Path | None, typer.Option("--batch", help="judge the requests of one bench level instead")] = None,
-    group: Annotated[str | None, typer.Option("--group", help="with --batch: refuse a level of another group")] = None,
+    batch: Annotated[Path | None, typer.Option(help="judge the requests of one bench level instead")] = None,
+    group: Annotated[str | None, typer.Option(help="with --batch: refuse a level of another group")] = None,
     json: Json = False,
 ) -> None:
     if group and not batch:

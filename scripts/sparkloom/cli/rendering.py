@@ -24,12 +24,8 @@ def render(
         typer.Option("--output", "-o", help="folder to write <profile>.yaml into (default: standard output)"),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="render despite error findings; they are named")] = False,
-    group: Annotated[
-        str | None, typer.Option("--group", help="a group of the inventory's `serve:` instead of a profile")
-    ] = None,
-    record: Annotated[
-        Path | None, typer.Option("--record", help="with --group: what runs now, as fleet plan takes it")
-    ] = None,
+    group: Annotated[str | None, typer.Option(help="a group of the inventory's `serve:` instead of a profile")] = None,
+    record: Annotated[Path | None, typer.Option(help="with --group: what runs now, as fleet plan takes it")] = None,
     running: Annotated[bool, typer.Option("--running", help="with --group: ask the cluster what runs now")] = False,
 ) -> None:
     if (profile is None) == (group is None):

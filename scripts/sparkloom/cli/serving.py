@@ -35,8 +35,8 @@ Group = Annotated[
 def doctor(
     inventory: Inventory = None,
     profile: Profile = None,
-    group: Annotated[str | None, typer.Option("--group", help="only this one of several groups, and the site")] = None,
-    limit: Annotated[str | None, typer.Option("--limit", help="only these nodes, as in ansible --limit")] = None,
+    group: Annotated[str | None, typer.Option(help="only this one of several groups, and the site")] = None,
+    limit: Annotated[str | None, typer.Option(help="only these nodes, as in ansible --limit")] = None,
     ask_become_pass: AskBecomePass = False,
     json: Json = False,
 ) -> None:
@@ -66,7 +66,7 @@ def status(
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="keep redrawing groups, Sparks, rails and tokens a second")
     ] = False,
-    every: Annotated[float, typer.Option("--every", min=1, help="with --watch: seconds between updates")] = 5,
+    every: Annotated[float, typer.Option(min=1, help="with --watch: seconds between updates")] = 5,
     json: Json = False,
 ) -> None:
     if watch:
@@ -85,7 +85,7 @@ def status(
 def logs(
     group: Group = None,
     inventory: Inventory = None,
-    rank: Annotated[int | None, typer.Option("--rank", help="only this rank (default: all); 0 is the head")] = None,
+    rank: Annotated[int | None, typer.Option(help="only this rank (default: all); 0 is the head")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="keep printing new lines")] = False,
     previous: Annotated[bool, typer.Option("--previous", "-p", help="logs from before the pod's last restart")] = False,
 ) -> None:

@@ -53,10 +53,10 @@ def up(
     inventory: Inventory = None,
     profile: Annotated[
         str | None,
-        typer.Option("--profile", help="serve this profile instead of the inventory's", autocompletion=names.begun),
+        typer.Option(help="serve this profile instead of the inventory's", autocompletion=names.begun),
     ] = None,
-    limit: Annotated[str | None, typer.Option("--limit", help="only these nodes, as in ansible --limit")] = None,
-    tags: Annotated[str | None, typer.Option("--tags", help="only these parts, such as fabric,serve")] = None,
+    limit: Annotated[str | None, typer.Option(help="only these nodes, as in ansible --limit")] = None,
+    tags: Annotated[str | None, typer.Option(help="only these parts, such as fabric,serve")] = None,
     ask_become_pass: AskBecomePass = False,
 ) -> None:
     site = inventory or _only_site()

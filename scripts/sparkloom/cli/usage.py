@@ -21,10 +21,10 @@ NOTED = (
 
 
 def usage(
-    since: Annotated[str, typer.Option("--since", help="days to count, today included, such as 7d")] = "7d",
+    since: Annotated[str, typer.Option(help="days to count, today included, such as 7d")] = "7d",
     prometheus: Annotated[
         str | None,
-        typer.Option("--prometheus", metavar="URL", help="read this Prometheus (default: the router itself)"),
+        typer.Option(metavar="URL", help="read this Prometheus (default: the router itself)"),
     ] = None,
     where: Inventory = None,
     json: Json = False,
