@@ -86,9 +86,7 @@ def _confirmed(found: Sequence[sparks.Spark]) -> bool:
 
 
 def use(
-    site: Annotated[
-        str | None, typer.Argument(help="its folder, or a name in inventories/ (default: show it)", show_default=False)
-    ] = None,
+    site: Annotated[str | None, typer.Argument(help="its folder, or a name in inventories/ (default: show it)")] = None,
     none: Annotated[bool, typer.Option("--none", help="forget it")] = False,
     json: Json = False,
 ) -> None:

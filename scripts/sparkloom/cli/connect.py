@@ -19,9 +19,7 @@ NO_KEY = "PATH-OF-YOUR-KEY"
 
 
 def connect(
-    client: Annotated[
-        str | None, typer.Argument(help="client program (default: list the known ones)", show_default=False)
-    ] = None,
+    client: Annotated[str | None, typer.Argument(help="client program (default: list the known ones)")] = None,
     where: Inventory = None,
     model: Annotated[str | None, typer.Option(help="model name or alias (default: the first that is up)")] = None,
     json: Json = False,

@@ -19,9 +19,7 @@ from sparkloom.judge.drafting import comparing, draft, likeness
 
 
 def new(
-    model: Annotated[
-        str, typer.Argument(help="a hub id as org/name, or a folder with config.json", show_default=False)
-    ],
+    model: Annotated[str, typer.Argument(help="a hub id as org/name, or a folder with config.json")],
     nodes: Annotated[
         int | None, typer.Option(min=1, max=8, help="Sparks to use (default: the fewest on which it fits)")
     ] = None,

@@ -28,9 +28,7 @@ def _begun(incomplete: str) -> list[str]:
     return [name for name in image_recipes.names() if name.startswith(incomplete)]
 
 
-Name = Annotated[
-    str, typer.Argument(help="name from image_recipes/, or a path", show_default=False, autocompletion=_begun)
-]
+Name = Annotated[str, typer.Argument(help="name from image_recipes/, or a path", autocompletion=_begun)]
 
 
 def list_(json: Json = False) -> None:
@@ -75,7 +73,6 @@ def build(
         str | None,
         typer.Argument(
             help="name from image_recipes/, or a path (default: the recipe of the inventory's profile)",
-            show_default=False,
             autocompletion=_begun,
         ),
     ] = None,

@@ -23,7 +23,6 @@ def import_(
         typer.Argument(
             help="a sparkrun recipe (version 1 or 2), a compose file, a cell of SGLang's cookbook, a script or a "
             "command line; - is standard input",
-            show_default=False,
         ),
     ],
     inventory: Inventory = None,
@@ -37,7 +36,7 @@ def import_(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="file to write the profile into; - prints it", show_default=False),
+        typer.Option("--output", "-o", help="file to write the profile into; - prints it"),
     ] = None,
     verbose: Verbose = False,
     json: Json = False,
@@ -57,14 +56,12 @@ def import_(
 
 def export(
     profile: Profile,
-    form: Annotated[
-        Literal["sparkrun", "compose", "commands"], typer.Option("--as", help="what to write", show_default=False)
-    ],
+    form: Annotated[Literal["sparkrun", "compose", "commands"], typer.Option("--as", help="what to write")],
     inventory: Inventory = None,
     overrides: Overrides = None,
     engine_version: Release = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="file to write (default: standard output)", show_default=False)
+        Path | None, typer.Option("--output", "-o", help="file to write (default: standard output)")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="write despite error findings, and name them")] = False,
 ) -> None:

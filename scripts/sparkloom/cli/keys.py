@@ -28,7 +28,7 @@ BRINGS = "playbooks/gateway.yml will bring it"
 Offline = Annotated[
     bool, typer.Option("--offline", help="change only the file; playbooks/gateway.yml brings it to the router")
 ]
-Name = Annotated[str, typer.Argument(help="the person: small letters, digits and ._@-", show_default=False)]
+Name = Annotated[str, typer.Argument(help="the person: small letters, digits and ._@-")]
 
 
 def add(

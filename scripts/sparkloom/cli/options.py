@@ -19,7 +19,7 @@ def _exact(given: Any) -> Any:
 
 
 def _profile(help: str) -> Any:
-    return typer.Argument(help=help, show_default=False, callback=_exact, autocompletion=names.begun)
+    return typer.Argument(help=help, callback=_exact, autocompletion=names.begun)
 
 
 def _site(ctx: typer.Context, named: Path | None) -> Path | None:
@@ -29,7 +29,7 @@ def _site(ctx: typer.Context, named: Path | None) -> Path | None:
 
 ONE = "name from model_profiles/, a part of one, a model's id, or a path to a file"
 Profile = Annotated[str, _profile(ONE)]
-AnyProfile = Annotated[str, typer.Argument(help=ONE, show_default=False, autocompletion=names.begun)]
+AnyProfile = Annotated[str, typer.Argument(help=ONE, autocompletion=names.begun)]
 OneProfile = Annotated[str | None, _profile(ONE)]
 Profiles = Annotated[list[str] | None, _profile("names, parts of names or paths (default: every shipped profile)")]
 Inventory = Annotated[

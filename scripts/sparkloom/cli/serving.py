@@ -27,7 +27,6 @@ Group = Annotated[
     str | None,
     typer.Argument(
         help="one of several groups, by name or alias",
-        show_default=False,
     ),
 ]
 
