@@ -11,7 +11,7 @@ from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.base.finding import ranked
 from sparkloom.cli import show, show_findings, show_start
-from sparkloom.cli.options import Inventory, Json, Profile
+from sparkloom.cli.options import Inventory, Json, Profile, writes_to
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs import site_memory
 from sparkloom.inputs.checkpoint import as_model, reading
@@ -26,9 +26,7 @@ def new(
     engine: Annotated[str | None, typer.Option(help="engine name as in a profile (default: the nearest's)")] = None,
     release: Annotated[str | None, typer.Option(help="engine release (default: the nearest profile's)")] = None,
     revision: Annotated[str | None, typer.Option(help="branch or commit on the hub (default: main)")] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="write it here (default: standard output)")
-    ] = None,
+    output: Annotated[Path | None, writes_to("write it here (default: standard output)")] = None,
     inventory: Inventory = None,
     json: Json = False,
 ) -> None:

@@ -15,7 +15,7 @@ from sparkloom.base.errors import InputError, Refused
 from sparkloom.base.finding import errors
 from sparkloom.base.repository import REPO, WORK, kept
 from sparkloom.cli import names, show, show_findings
-from sparkloom.cli.options import AskBecomePass, Inventory, Json
+from sparkloom.cli.options import AskBecomePass, Inventory, Json, writes_to
 from sparkloom.inputs import image_recipes
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.image_recipes import LoadedRecipe
@@ -48,8 +48,7 @@ def show_(name: Name, json: Json = False) -> None:
 def render(
     name: Name,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="folder to write the whole context into (default: print the Dockerfile)"),
+        Path | None, writes_to("folder to write the whole context into (default: print the Dockerfile)")
     ] = None,
     json: Json = False,
 ) -> None:

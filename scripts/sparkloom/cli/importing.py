@@ -11,7 +11,7 @@ import typer
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.cli import show, show_findings, show_import, show_start
-from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Release, Verbose
+from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Release, Verbose, writes_to
 from sparkloom.judge.start import WILL_NOT
 
 MOST = 4 << 20  # bytes of a recipe that people pass around
@@ -34,10 +34,7 @@ def import_(
     engine_version: Annotated[
         str | None, typer.Option(help="the engine's release, where the file does not say it")
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="file to write the profile into; - prints it"),
-    ] = None,
+    output: Annotated[Path | None, writes_to("file to write the profile into; - prints it")] = None,
     verbose: Verbose = False,
     json: Json = False,
 ) -> None:
@@ -60,9 +57,7 @@ def export(
     inventory: Inventory = None,
     overrides: Overrides = None,
     engine_version: Release = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="file to write (default: standard output)")
-    ] = None,
+    output: Annotated[Path | None, writes_to("file to write (default: standard output)")] = None,
     force: Annotated[bool, typer.Option("--force", help="write despite error findings, and name them")] = False,
 ) -> None:
     made = case.hand_out(profile, form, inventory, overrides=overrides or [], release=engine_version, force=force)

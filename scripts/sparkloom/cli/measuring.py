@@ -10,7 +10,7 @@ import typer
 
 from sparkloom import case
 from sparkloom.cli import show
-from sparkloom.cli.options import Inventory, Json, Profile
+from sparkloom.cli.options import Inventory, Json, Profile, writes_to
 from sparkloom.measure.allreduce import run as collective
 from sparkloom.measure.matrix import evidence_add as adding
 from sparkloom.measure.matrix import report, run
@@ -26,7 +26,7 @@ def matrix(
     results: Annotated[
         Path | None, typer.Option(help="folder of the cells' JSON files (default: beside the spec)")
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="folder for the report")] = None,
+    output: Annotated[Path | None, writes_to("folder for the report")] = None,
     try_known_bad: Annotated[bool, typer.Option("--try-known-bad", help="also run what the rules would skip")] = False,
     again: Annotated[list[str] | None, typer.Option(help="run cells with this status once more")] = None,
     url: Annotated[str | None, typer.Option(help="the server (default: the site's endpoint)")] = None,

@@ -22,6 +22,11 @@ def _profile(help: str) -> Any:
     return typer.Argument(help=help, callback=_exact, autocompletion=names.begun)
 
 
+def writes_to(help: str) -> Any:
+    """Of what a command makes: the help says what is written, and where it goes without."""
+    return typer.Option("--output", "-o", help=help)
+
+
 def _site(ctx: typer.Context, named: Path | None) -> Path | None:
     """Remembered where it is not named; a shell that completes a line asks for neither."""
     return named if ctx.resilient_parsing else remembered.meant(named)

@@ -10,7 +10,7 @@ import typer
 
 from sparkloom import case
 from sparkloom.cli import show, show_findings, show_start
-from sparkloom.cli.options import Inventory, OneProfile, Overrides, Release
+from sparkloom.cli.options import Inventory, OneProfile, Overrides, Release, writes_to
 from sparkloom.render import manifests
 
 
@@ -19,10 +19,7 @@ def render(
     inventory: Inventory = None,
     overrides: Overrides = None,
     engine_version: Release = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="folder to write <profile>.yaml into (default: standard output)"),
-    ] = None,
+    output: Annotated[Path | None, writes_to("folder to write <profile>.yaml into (default: standard output)")] = None,
     force: Annotated[bool, typer.Option("--force", help="render despite error findings; they are named")] = False,
     group: Annotated[str | None, typer.Option(help="a group of the inventory's `serve:` instead of a profile")] = None,
     record: Annotated[Path | None, typer.Option(help="with --group: what runs now, as fleet plan takes it")] = None,
