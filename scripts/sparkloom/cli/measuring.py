@@ -33,8 +33,7 @@ def matrix(
     ca: Annotated[Path | None, typer.Option(help="CA certificates for the server")] = None,
     key_file: Annotated[Path | None, typer.Option("--api-key-file", help="file with the server's key")] = None,
     switch: Annotated[
-        str | None,
-        typer.Option(help="command that serves a cell (default: ansible-playbook playbooks/switch.yml)"),
+        str | None, typer.Option(help="command that serves a cell (default: ansible-playbook playbooks/switch.yml)")
     ] = None,
     logs: Annotated[
         str | None, typer.Option(help="command that prints the engine's log (default: sparkloom logs)")
@@ -63,8 +62,7 @@ def allreduce(
     inventory: Inventory = None,
     largest: Annotated[int, typer.Option(min=8192, help="bytes of the largest all-reduce")] = 1 << 30,
     backend: Annotated[
-        Literal["nccl", "gloo"],
-        typer.Option(help="nccl: the engine's own; gloo: over TCP, on CPUs"),
+        Literal["nccl", "gloo"], typer.Option(help="nccl: the engine's own; gloo: over TCP, on CPUs")
     ] = "nccl",
     render: Annotated[bool, typer.Option("--render", help="only show the objects, as YAML")] = False,
     json: Json = False,

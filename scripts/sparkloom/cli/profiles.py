@@ -23,8 +23,7 @@ COLUMNS = ("profile", "Sparks>", "tok/s>", "fits", "at 8>", "age>", "first token
 
 def profiles(
     fits: Annotated[
-        bool,
-        typer.Option("--fits", help="only profiles that fit, fastest first: measured, then predicted"),
+        bool, typer.Option("--fits", help="only profiles that fit, fastest first: measured, then predicted")
     ] = False,
     nodes: Annotated[int | None, typer.Option(min=1, max=8, help="at most this many Sparks")] = None,
     context: Context = None,

@@ -23,12 +23,7 @@ Profile = Annotated[
         "--profile", help="judge by this profile (default: the one proved to serve)", autocompletion=names.begun
     ),
 ]
-Group = Annotated[
-    str | None,
-    typer.Argument(
-        help="one of several groups, by name or alias",
-    ),
-]
+Group = Annotated[str | None, typer.Argument(help="one of several groups, by name or alias")]
 
 
 def doctor(

@@ -52,8 +52,7 @@ TEARDOWN = repository.REPO / "playbooks" / "teardown.yml"
 def up(
     inventory: Inventory = None,
     profile: Annotated[
-        str | None,
-        typer.Option(help="serve this profile instead of the inventory's", autocompletion=names.begun),
+        str | None, typer.Option(help="serve this profile instead of the inventory's", autocompletion=names.begun)
     ] = None,
     limit: Annotated[str | None, typer.Option(help="only these nodes, as in ansible --limit")] = None,
     tags: Annotated[str | None, typer.Option(help="only these parts, such as fabric,serve")] = None,

@@ -23,8 +23,7 @@ NOTED = (
 def usage(
     since: Annotated[str, typer.Option(help="days to count, today included, such as 7d")] = "7d",
     prometheus: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="read this Prometheus (default: the router itself)"),
+        str | None, typer.Option(metavar="URL", help="read this Prometheus (default: the router itself)")
     ] = None,
     where: Inventory = None,
     json: Json = False,
