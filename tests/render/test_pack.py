@@ -22,6 +22,7 @@ ONNODE = REPO / "scripts/sparkloom/onnode"
 SHARED = {
     "sparkloom.base.errors",
     "sparkloom.base.finding",
+    "sparkloom.base.json_text",
     "sparkloom.base.visible",
 }  # which import nothing but the standard library and these
 # What each says when it is asked for something harmless: (words, exit status, a part of its words).
@@ -128,7 +129,7 @@ def test_other_contents_are_another_stamp_and_the_same_are_the_same_bytes(tmp_pa
     assert {(entry.compress_type, entry.date_time) for entry in entries} == {(zipfile.ZIP_STORED, pack.TIME)}
 
 
-def test_the_room_imports_the_standard_library_and_three_of_our_modules() -> None:
+def test_the_room_imports_the_standard_library_and_four_of_our_modules() -> None:
     ours = {*SHARED, "sparkloom.onnode"}
     files = [*ONNODE.glob("**/*.py"), *(REPO / "scripts" / f"{name.replace('.', '/')}.py" for name in SHARED)]
     for file in files:

@@ -1,4 +1,4 @@
-"""JSON that somebody else wrote: read, or refused by name and place."""
+"""JSON that somebody else wrote: read, or refused by name and place. And ours: read, or nothing is there."""
 
 from __future__ import annotations
 
@@ -29,3 +29,20 @@ def parse(text: str | bytes, file: str, expected: str, line: int = 1) -> Any:
     except (ValueError, RecursionError):
         why, column = "no UTF-8, nested too deep, or an endless number", 1
     raise InputError.single(file, f"not valid JSON ({why}); {expected}", line=line, column=column, rule="bad-json")
+
+
+def mapping(text: str | bytes | None) -> dict[str, Any]:
+    """What was kept as a mapping; empty where nothing was, or something else."""
+    try:
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def kept(file: Path) -> dict[str, Any]:
+    """Likewise of a file, which need not be there."""
+    try:
+        return mapping(file.read_bytes())
+    except OSError:
+        return {}

@@ -24,6 +24,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from sparkloom.base import json_text
 from sparkloom.onnode.host.memory import info
 from sparkloom.onnode.host.read import text
 from sparkloom.onnode.rank.plan import GUARD_FILE, RUN
@@ -142,10 +143,7 @@ def keep(what: dict[str, Any]) -> None:
 
 def stops() -> int:
     """Engines that it stopped since the boot, also before it was itself started anew."""
-    try:
-        return int(json.loads(KEPT.read_text()).get("stops", 0))
-    except (OSError, ValueError, AttributeError, TypeError):
-        return 0
+    return int(json_text.kept(KEPT).get("stops", 0))
 
 
 def say(text: str) -> None:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from sparkloom.base import json_text
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import place
 from sparkloom.inputs.cluster import Cluster
@@ -136,11 +137,7 @@ class Client:
 
     def report(self, pod: str) -> dict[str, Any] | None:
         """What the supervisor in a running pod says of itself; None when it does not answer."""
-        try:
-            told = json.loads(self.ask(pod, SUPERVISOR))
-        except ValueError:
-            return None
-        return told if isinstance(told, dict) else None
+        return json_text.mapping(self.ask(pod, SUPERVISOR)) or None
 
     def nudge(self, pod: str, annotation: str) -> None:
         """Another annotation makes the kubelet look at a pod now and renew its Secrets' files; nothing restarts."""

@@ -5,14 +5,13 @@ The page's server reads it from the cluster, where playbooks/gateway.yml writes 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sparkloom import case
-from sparkloom.base import repository
+from sparkloom.base import json_text, repository
 from sparkloom.base.errors import InputError
 from sparkloom.case import Inventory
 from sparkloom.inputs import group_name, serving
@@ -134,7 +133,7 @@ def _evidence(loaded: LoadedProfile) -> dict[str, Any]:
 
 def measured(cluster: Cluster) -> dict[str, Any] | None:
     """What playbooks/verify.yml, or the first `up` after a boot, measured last, less what it said of each run."""
-    report = _json(repository.kept(cluster.name) / "fabric_check.json")
+    report = json_text.kept(repository.kept(cluster.name) / "fabric_check.json")
     if not report:
         return None
     pairs = [
@@ -148,7 +147,7 @@ def measured(cluster: Cluster) -> dict[str, Any] | None:
 def _bench(folder: Path, profile: str) -> dict[str, Any] | None:
     """The last complete run of a profile: names of files end with their time."""
     for file in sorted(folder.glob("bench-*.json"), key=lambda file: file.stem[-16:], reverse=True):
-        data = _json(file)
+        data = json_text.kept(file)
         if data.get("complete") and data.get("provenance", {}).get("profile") == profile:
             levels = [{key: level.get(key) for key in LEVEL}
                       | {"ttft_p50_ms": (level.get("ttft_ms") or {}).get("p50"),
@@ -158,11 +157,3 @@ def _bench(folder: Path, profile: str) -> dict[str, Any] | None:
             return {"measured": told.get("measured"), "valid": bool(data.get("valid")), "levels": levels,
                     "config_hash": told.get("config_hash")}  # fmt: skip
     return None
-
-
-def _json(file: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}

@@ -17,19 +17,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sparkloom.base import json_text
 from sparkloom.site import lease, patience
 from sparkloom.site.lease import Book, Operation
 
 LOOK = 1.0
 GOOD = "done"
-
-
-def noted(notes: Path) -> dict[str, str]:
-    try:
-        told = json.loads(notes.read_text())
-    except (OSError, ValueError):
-        return {}
-    return told if isinstance(told, dict) else {}
 
 
 def keep(
@@ -45,14 +38,14 @@ def keep(
     """Until the run has ended or the Lease is somebody else's; says which."""
     last, renewed = mine.stage, clock()
     while alive(mine.process):
-        stage = noted(notes).get("stage", "")
+        stage = json_text.kept(notes).get("stage", "")
         if stage != last or clock() - renewed >= lease.RENEW:
             last, renewed = stage, clock()
             if _guarded(_renew, book, mine, stage) is False:
                 end(int(mine.process.partition("-")[0]), signal.SIGINT)  # as Ctrl-C: a task that runs comes to its end
                 return "taken over"
         sleep(LOOK)
-    told = noted(notes)
+    told = json_text.kept(notes)
     _guarded(_let_go, book, mine, told)
     notes.unlink(missing_ok=True)
     return str(told.get("ended", lease.ENDED))

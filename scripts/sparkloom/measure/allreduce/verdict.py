@@ -5,10 +5,10 @@ GPU load says nothing: it is 100 % over sockets too. The bandwidth of large all-
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Set
 from typing import Any
 
+from sparkloom.base import json_text
 from sparkloom.inputs.platform import GB10
 from sparkloom.launch import fabric
 from sparkloom.onnode.nccl import log as nccl_log
@@ -135,10 +135,4 @@ def _share(moved: Mapping[str, int], over: Set[str]) -> float:
 def _json(line: str) -> dict[str, Any]:
     """A line of ours, also behind a prefix that a log collector put in front."""
     at = min((place for mark in ('{"allreduce"', '{"error"') if (place := line.find(mark)) >= 0), default=-1)
-    if at < 0:
-        return {}
-    try:
-        data = json.loads(line[at:])
-    except ValueError:
-        return {}
-    return data if isinstance(data, dict) else {}
+    return json_text.mapping(line[at:]) if at >= 0 else {}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom import case
-from sparkloom.base import repository
+from sparkloom.base import json_text, repository
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.cluster import Cluster
@@ -190,10 +190,7 @@ class Site:
     def _kept(self, profile: str, why: str) -> dict[str, Any]:
         """What the last `serve` wrote down about the transport."""
         file = self._build / f"{profile}.transport.json"
-        try:
-            kept = json.loads(file.read_text())
-        except (OSError, ValueError):
-            kept = {}
+        kept = json_text.kept(file)
         if not kept.get("ranks"):
             return {"transport": unknown(why), "nccl": unknown(why)}
         return _judged(kept, f"{file.relative_to(repository.WORK)}, as the last serve kept it; now {why}")

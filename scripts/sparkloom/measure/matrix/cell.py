@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from sparkloom.base import json_text
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import REPO
 from sparkloom.inputs import profile
@@ -126,10 +127,7 @@ class Work:
             "measuring", self._bench(), log=self._folder / "bench.log", out=out,
             limit_s=self._spec.limits.bench_seconds, end=signal.SIGINT,
         )  # fmt: skip
-        try:
-            document = dict(json.loads(out.read_text(encoding="utf-8")))
-        except (OSError, ValueError):
-            document = None
+        document = json_text.kept(out) or None
         bench_log = _text(self._folder / "bench.log")
         if done.code == 2 and "[no-answer]" not in bench_log:
             raise InputError.single("sparkloom bench", bench_log.strip()[-600:], rule="bench")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import calendar
-import json
 import re
 import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from sparkloom.base import json_text
 from sparkloom.onnode.host.read import completed
 from sparkloom.onnode.task import Data
 
@@ -30,10 +30,7 @@ class Node:
 
     def get(self, *words: str) -> Data:
         done = run(*self.kubectl, "get", *words, "-o", "json")
-        try:
-            return json.loads(done.stdout) if done.returncode == 0 else {}
-        except ValueError:
-            return {}
+        return json_text.mapping(done.stdout) if done.returncode == 0 else {}
 
     def waits(self, since: float) -> str:
         """Nothing when the node has lived in its cluster since then, else what is missing."""

@@ -6,11 +6,11 @@ K3s' registry between the nodes gives away only parts that say so, and only imag
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
+from sparkloom.base import json_text
 from sparkloom.onnode.images.runtime import Runtime
 
 SOURCE = "containerd.io/distribution.source."
@@ -41,11 +41,7 @@ def parts(runtime: Runtime, digest: str) -> Iterator[str]:
 
 def blob(runtime: Runtime, digest: str) -> dict[str, Any]:
     """A manifest or a configuration out of containerd's store; empty where it is not here, or no JSON."""
-    try:
-        told = json.loads((runtime.content / "blobs" / digest.replace(":", "/")).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return told if isinstance(told, dict) else {}
+    return json_text.kept(runtime.content / "blobs" / digest.replace(":", "/"))
 
 
 def _labels(runtime: Runtime, key: str) -> dict[str, str]:

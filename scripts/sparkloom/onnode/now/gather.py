@@ -7,7 +7,6 @@ What cannot be reached is named and the rest is told all the same; only without 
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +15,7 @@ from datetime import timedelta
 from queue import Empty, Queue
 from typing import Any, Protocol
 
+from sparkloom.base.json_text import mapping
 from sparkloom.onnode.kube import JSON, Unreached
 from sparkloom.onnode.now import pods, seen
 from sparkloom.onnode.now.groups import Applied, Facts, Look, replicas
@@ -115,11 +115,11 @@ class Gatherer:
                 found[name] = self._map(name, version)
         self._maps = {name: kept for name, kept in self._maps.items() if name in found}
         applied = [
-            Applied(name.removesuffix("-record"), _json(data.get(RECORD)), _json(data.get(SERVED)))
+            Applied(name.removesuffix("-record"), mapping(data.get(RECORD)), mapping(data.get(SERVED)))
             for name, data in found.items()
             if name != SITE_MAP
         ]
-        return applied, self.facts if self.facts is not None else _json(found.get(SITE_MAP, {}).get(SITE))
+        return applied, self.facts if self.facts is not None else mapping(found.get(SITE_MAP, {}).get(SITE))
 
     def _map(self, name: str, version: str) -> dict[str, str]:
         known = self._maps.get(name)
@@ -161,7 +161,7 @@ class Gatherer:
         """What the supervisor in a running pod says of itself; None when it does not answer."""
         running = pod.status.phase == "Running"
         said = self._asked(pod, _port(pod, PROBE_PORT), STATUS_PATH) if running else None
-        return str(pod.metadata.name), _json(said) or None
+        return str(pod.metadata.name), mapping(said) or None
 
     def _counted(self, pod: Any, facts: Facts) -> tuple[str, dict[str, float] | None]:
         """What its engine counts, under our names; None where it says nothing that is known."""
@@ -229,11 +229,3 @@ def _port(pod: Any, name: str) -> int | None:
     containers = pod.spec.containers or []
     listed = (containers[0].ports or []) if containers else []
     return next((port.container_port for port in listed if port.name == name), None)
-
-
-def _json(text: str | bytes | None) -> dict[str, Any]:
-    try:
-        data = json.loads(text) if text else {}
-    except ValueError:
-        return {}
-    return data if isinstance(data, dict) else {}

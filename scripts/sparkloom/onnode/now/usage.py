@@ -6,10 +6,10 @@ A router counts in memory, and begins with nothing when it starts anew. What was
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
+from sparkloom.base import json_text
 from sparkloom.onnode.prometheus import samples
 
 NAME, KEY = "router-usage", "usage.json"
@@ -44,10 +44,7 @@ def add(rows: Rows, series: Mapping[str, float]) -> Rows:
 
 def noted(text: str, pages: Mapping[str, str], day: str) -> dict[str, Any]:
     """What was written down, with what came since; `pages`: of each router's container that answers, by its id."""
-    try:
-        before = json.loads(text) if text else {}
-    except ValueError:
-        before = {}
+    before = json_text.mapping(text)
     days, last = dict(before.get("days", {})), dict(before.get("seen", {}))
     seen = {who: counted(page) for who, page in pages.items()}
     for who, figures in seen.items():

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 from urllib.request import urlopen
 
+from sparkloom.base import json_text
 from sparkloom.onnode.host.read import digest
 from sparkloom.onnode.task import Task
 
@@ -96,11 +97,8 @@ def main(
     record: Path,  # where to keep what was installed from which file
     staging: Path,  # folder of files that the controller brought; emptied afterwards
 ) -> None:
-    try:
-        known = json.loads(record.read_text()) if record.exists() else {}
-    except ValueError:
-        known = {}
-    done = {name: entry for name, entry in known.items() if all(Path(path).exists() for path in entry["files"])}
+    known = json_text.kept(record).items()
+    done = {name: entry for name, entry in known if all(Path(path).exists() for path in entry["files"])}
     lines = [f"{path} from {item['name']} ({item['sha256'][:12]})" for item in items for path in item["files"]]
     diff = {"before": "", "after": "".join(f"{line}\n" for line in lines), "after_header": "installed"}
     if task.check_mode:

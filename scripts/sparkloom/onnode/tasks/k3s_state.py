@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sparkloom.base import json_text
 from sparkloom.onnode.host.k3s_node import Node
 from sparkloom.onnode.host.read import digest, run, text
 from sparkloom.onnode.task import Data, Task
@@ -42,13 +43,9 @@ def unit(name: str) -> Data:
 
 def programs(record: str) -> Data:
     """{archive: its checksum, and whether what came out of it is still there unchanged}."""
-    try:
-        known = json.loads(text(Path(record)) or "{}")
-    except ValueError:
-        known = {}
     return {
         name: {"sha256": entry["sha256"], "intact": all(intact(*file) for file in entry["files"].items())}
-        for name, entry in known.items()
+        for name, entry in json_text.kept(Path(record)).items()
     }
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from sparkloom.base import json_text
 from sparkloom.onnode import kube, stopping
 from sparkloom.onnode.kube import Unreached
 from sparkloom.onnode.now import seen
@@ -55,11 +55,8 @@ class Cluster:
 
     def down(self, address: str) -> str:
         """Why its supervisor starts nothing any more; empty while it does, or says nothing."""
-        try:
-            told = json.loads(self._answer(address, self.probes, STATUS_PATH, "rank 0") or "{}")
-        except ValueError:
-            return ""
-        if not isinstance(told, dict) or told.get("phase") != "down":
+        told = json_text.mapping(self._answer(address, self.probes, STATUS_PATH, "rank 0"))
+        if told.get("phase") != "down":
             return ""
         return str(told.get("cause") or told.get("text") or "its supervisor gave up")
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from sparkloom.base import json_text
 from sparkloom.base.finding import Finding, errors
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.judge.fleet.steps import STAYS
@@ -102,8 +103,7 @@ class Step:
 
 def journal(reached: client.Client) -> Data:
     """The run that is under way, or was cut off, as its last step left it; empty where there is none."""
-    told: Data = json.loads((reached.config_map(JOURNAL) or {}).get(KEY, "{}"))
-    return told
+    return json_text.mapping((reached.config_map(JOURNAL) or {}).get(KEY))
 
 
 class Stopped(Exception):

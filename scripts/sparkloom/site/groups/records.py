@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sparkloom.base import json_text
 from sparkloom.base.finding import Finding
 from sparkloom.judge import diagnose
 from sparkloom.onnode.now.pods import since as since
@@ -28,12 +29,7 @@ def read(client: Client, name: str = NAME) -> Record:
 
 
 def _record(data: dict[str, str] | None) -> Record:
-    text = (data or {}).get(KEY)
-    try:
-        found = json.loads(text) if text else {}
-    except ValueError:
-        found = {}
-    return found if isinstance(found, dict) else {}
+    return json_text.mapping((data or {}).get(KEY))
 
 
 def memory(client: Client) -> dict[str, float]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypedDict
 
-from sparkloom.base import files
+from sparkloom.base import files, json_text
 from sparkloom.base.finding import errors
 from sparkloom.base.repository import kept
 from sparkloom.launch import fabric
@@ -109,8 +109,7 @@ def bandwidth_due(
 ) -> Data:
     """Whether a node started since the rails were measured; what is no GB10 has no rails of that speed."""
     cluster, now = context.cluster, _boots(context, nodes)
-    report = kept(cluster.name) / "fabric_check.json"
-    known = json.loads(report.read_text()).get("boots", {}) if report.is_file() else {}
+    known = json_text.kept(kept(cluster.name) / "fabric_check.json").get("boots", {})
     due = any(known.get(node) != boot for node, boot in now.items())
     return {"due": cluster.expect_gb10 and len(now) > 1 and due}
 
