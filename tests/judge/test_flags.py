@@ -83,6 +83,7 @@ def test_an_unregistered_name_is_an_error_although_the_parser_lets_it_through() 
     # ModelOpt's checkpoints say it themselves, and vLLM takes their word: NVIDIA's own guide starts them with `fp4`
     (finding,) = findings(VLLM, "launch.quantization=fp4")
     assert (finding.rule, finding.severity) == ("flag-unregistered", "warning")
+    assert "did you mean modelopt_fp4?" in finding.message, "mxfp4 is spelled alike, and another format"
 
 
 def test_a_variable_that_the_release_does_not_read_is_a_warning() -> None:

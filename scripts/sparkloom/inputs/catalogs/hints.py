@@ -63,7 +63,8 @@ def unregistered(catalog: Catalog, given: Mapping[str, list[str]]) -> Iterator[F
         for value in values:
             if value not in known and value not in ("", "None"):
                 text = f"{flag}: {catalog.engine} {catalog.version} registers no '{value}'"
-                yield FlagProblem(flag, meant(text, value, known), "unregistered")
+                having = [name for name in known if value in name.split("_")]  # fp4: modelopt_fp4, and not mxfp4
+                yield FlagProblem(flag, meant(text, value, having or known, 0.0 if having else 0.6), "unregistered")
     yield from _speculative(catalog, given.get("--speculative-config", []))
 
 
