@@ -196,9 +196,9 @@ def test_a_child_of_another_model_has_neither_the_commit_nor_the_consent(tmp_pat
     [
         ("launch.load_format=pt", "pickled-weights"),
         ("env.LD_PRELOAD=/models/x.so", "loader-variables"),
-        ("env.LD_LIBRARY_PATH=/models", "loader-variables"),
+        ("env.LD_LIBRARY_PATH=/models", "loader-folders"),
         ("env.PYTHONSTARTUP=/models/x.py", "loader-variables"),
-        ("env.PYTHONPATH=/models", "loader-variables"),
+        ("env.PYTHONPATH=/models", "loader-folders"),
         ("env.SGLANG_EXTERNAL_MODEL_PACKAGE=models.mine", "loader-variables"),
         ("env.NCCL_NET_PLUGIN=/models/libnet.so", "loader-variables"),
         ("env.NCCL_TUNER_PLUGIN=/models/libtuner.so", "loader-variables"),
@@ -210,6 +210,22 @@ def test_a_child_of_another_model_has_neither_the_commit_nor_the_consent(tmp_pat
 )
 def test_ways_to_foreign_code_are_findings(override: str, rule: str) -> None:
     assert rule in errors(ULTRA, overrides=[override]) and rule not in errors(ULTRA)
+
+
+@pytest.mark.parametrize(
+    ("folders", "foreign"),
+    [
+        ("/usr/local/cuda/lib64:/opt/hpcx/ucx/lib/", False),  # public commands have such; it was refused
+        ("/usr/lib:/models/org", True),
+        ("/usr/../models", True),
+        ("/usr/lib::/opt/x", True),
+        ("lib", True),
+        ("/usrlib", True),
+        ("/cache", True),
+    ],
+)
+def test_only_folders_outside_of_the_image_are_foreign(folders: str, foreign: bool) -> None:
+    assert ("loader-folders" in errors(ULTRA, overrides=[f"env.LD_LIBRARY_PATH={folders}"])) is foreign
 
 
 @pytest.mark.parametrize("name", ["VLLM_ALLOW_INSECURE_SERIALIZATION", "VLLM_SERVER_DEV_MODE"])

@@ -13,6 +13,16 @@ from sparkloom.launch.engines.base import model_folder
 PLUGINS = ("tool_parser_plugin", "reasoning_parser_plugin", "logits_processors", "middleware", "worker_extension_cls",
            "custom_weight_loader")  # fmt: skip
 
+IN_IMAGE = re.compile(r"/(usr|opt|lib|lib64)(/(?!\.\.(/|$))[^/]+)*/?")  # nothing is mounted below these
+
+
+def loader_folders(view: LaunchView) -> Hits:
+    for name in ("LD_LIBRARY_PATH", "PYTHONPATH"):
+        given = "" if view.partial else view.env.get(name, "")
+        outside = [folder for folder in given.split(":") if not IN_IMAGE.fullmatch(folder)] if given else []
+        if outside:
+            yield Hit(f"{name} is '{given}', with '{outside[0]}' outside of the image", f"env.{name}")
+
 
 def awq_moe_quantization(view: LaunchView) -> Hits:
     experts = view.facts.experts or re.search(r"-A\d+(\.\d+)?B", view.model_id)
