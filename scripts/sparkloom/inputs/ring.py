@@ -17,8 +17,8 @@ SIZE = 3
 LONGEST_NAME = 7  # of a rail: the cable's number comes behind it
 FOUR = (
     "opposite Sparks have no cable, RDMA does not follow IP routes through a third one, and NCCL connects trees beside "
-    "its ring, whatever NCCL_ALGO says, so it ends with 'unhandled system error'; take a switch, or pairs: "
-    "`sparkloom fabric discover` without `ring` prints them (docs/rings.md)"
+    "its ring, whatever NCCL_ALGO says, while its cuMem is off, as in SGLang: it ends with 'unhandled system error'; "
+    "take a switch, or pairs: `sparkloom fabric discover` without `ring` prints them (docs/rings.md)"
 )
 
 

@@ -18,8 +18,8 @@ from sparkloom.site.cabling.wires import Cage, Wire
 THREE = "three in a ring can be served (fabric.ring), but only all Sparks of hosts.yml, cabled inner cage to outer cage"
 FOUR = (
     "{apart} have no cable: their data would have to be relayed, and RDMA does not follow IP routes through a third "
-    "Spark. NCCL's ring needs neighbours only, but it connects trees too, whatever NCCL_ALGO says, and ends with an "
-    "error; patched builds of it (sparkring) do without. Refused (docs/rings.md)"
+    "Spark. NCCL's ring needs neighbours only, but it connects trees too, whatever NCCL_ALGO says, while cuMem is off, "
+    "as in SGLang, and ends with an error; patched builds of it (sparkring) do without. Refused (docs/rings.md)"
 )
 EACH = "one-node profiles: each Spark alone in an inventory of its own, which needs no rails"
 NAMED = 3
