@@ -8,7 +8,6 @@ from typing import Any
 
 from sparkloom.inputs.importers.found import by_flag, marked
 from sparkloom.inputs.profile._text import block
-from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.render.export import host
 from sparkloom.render.manifests import names
@@ -59,10 +58,7 @@ def _rank(launch: Launch, rank: Rank) -> Iterator[str]:
 
 
 def _volumes(launch: Launch, rank: Rank) -> Iterator[str]:
-    yield f'"{host.STORE}:{base.MODELS}:ro"'
-    yield f'"{host.CACHE}:{base.CACHE}"'
-    if folder := host.by_name(launch):
-        yield f'"{host.FOLDER}:{folder}:ro"'
+    yield from (f'"{folder}"' for folder in host.folders(launch))
     for path in host.texts(launch):
         yield f'"$PWD/{path.rsplit("/", 1)[-1]}:{path}:ro"'
     if not rank.index and (place := host.key_place(launch)):

@@ -7,7 +7,6 @@ from typing import Any
 
 from sparkloom.inputs.importers.compose import KEPT
 from sparkloom.inputs.profile._text import block
-from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch, Rank
 from sparkloom.render import template
 from sparkloom.render.export import commands, host
@@ -28,10 +27,8 @@ def _service(launch: Launch, rank: Rank) -> dict[str, Any]:
     service = template.one(
         "export/service", rank=rank.index, image=launch.image, program=words[0],
         words=[_dollars(word) for word in words[1:]], environment=_dollars(host.environment(rank)),
-        volumes=[f"{host.STORE}:{base.MODELS}:ro", f"{host.CACHE}:{base.CACHE}"],
+        volumes=host.folders(launch),
     )  # fmt: skip
-    if folder := host.by_name(launch):
-        service["volumes"].append(f"{host.FOLDER}:{folder}:ro")
     if launch.fabric:
         service |= {"devices": ["/dev/infiniband"], "cap_add": ["IPC_LOCK"]}
     if texts := host.texts(launch):

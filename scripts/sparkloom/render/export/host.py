@@ -48,10 +48,12 @@ def texts(launch: Launch) -> dict[str, str]:
     return {path: text for path, text in files.contents(launch).items() if path != NCCL_CONF}
 
 
-def by_name(launch: Launch) -> str:
-    """The folder of the model's files, where some word of the command leads there; empty where none does."""
+def folders(launch: Launch) -> list[str]:
+    """As Docker mounts them; that of the model's files only where some word of the command leads there."""
     folder = base.model_folder(launch.profile.profile.model.id)
-    return folder if any(folder in word for rank in launch.ranks for word in rank.argv) else ""
+    named = any(folder in word for rank in launch.ranks for word in rank.argv)
+    known = [f"{STORE}:{base.MODELS}:ro", f"{CACHE}:{base.CACHE}"]
+    return [*known, f"{FOLDER}:{folder}:ro"] if named else known
 
 
 def key_place(launch: Launch) -> str:
