@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
@@ -23,7 +24,7 @@ GRACE_SECONDS = 60  # a supervisor drains for 40 s and gives the engine 10 s to 
 
 def stateful_set(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]:
     """Without the hash over what is applied, which covers all ranks: `stamp` adds it."""
-    ends, offered = rank.place.endpoints, devices(launch, cluster)
+    ends, offered, held = rank.place.endpoints, devices(launch, cluster), list(volumes(launch, cluster, rank))
     return template.one(
         "manifests/rank",
         name=names.rank(launch, rank.index),
@@ -51,8 +52,8 @@ def stateful_set(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]
         requests={"cpu": "500m", "memory": "2Gi", **offered},
         limits=offered,
         security=security(launch, cluster),
-        mounts=[*mounts(launch), *pod_secrets.mounts(launch, rank)],
-        volumes=[*volumes(launch, cluster), *pod_secrets.volumes(launch, rank)],
+        mounts=[{"name": volume["name"], **place} for volume, places in held for place in places],
+        volumes=[volume for volume, _ in held],
     )
 
 
@@ -127,30 +128,21 @@ def pinned(launch: Launch, digest: str) -> Launch:
 SHARED_MEMORY = "10Gi"  # of memory that GPU and host share: bounded, or a leak there takes the node
 
 
-def volumes(launch: Launch, cluster: Cluster) -> list[dict[str, Any]]:
-    listed: list[dict[str, Any]] = [
-        {"name": "models", "hostPath": {"path": cluster.model_store, "type": "DirectoryOrCreate"}},
-        {"name": "cache", "hostPath": {"path": cache_folder(launch, cluster), "type": "DirectoryOrCreate"}},
-        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": SHARED_MEMORY}},
-    ]
+def volumes(launch: Launch, cluster: Cluster, rank: Rank) -> Iterator[pod_secrets.Volume]:
+    yield _of_node("models", cluster.model_store), [{"mountPath": base.MODELS, "readOnly": True}]
+    yield _of_node("cache", cache_folder(launch, cluster)), [{"mountPath": base.CACHE}]
+    yield {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": SHARED_MEMORY}}, [{"mountPath": "/dev/shm"}]
     if kept := kernels(launch, cluster):
-        listed.append({"name": "sealed", "hostPath": {"path": kept["sealed"], "type": "DirectoryOrCreate"}})
-    if files.contents(launch):
-        listed.append({"name": "files", "configMap": {"name": files.name(launch)}})
-    return listed + supervision.volume(launch)
+        yield _of_node("sealed", kept["sealed"]), [{"mountPath": base.SEALED, "readOnly": True}]
+    if paths := files.contents(launch):
+        places = [{"mountPath": path, "subPath": files.key(path), "readOnly": True} for path in paths]
+        yield {"name": "files", "configMap": {"name": files.name(launch)}}, places
+    yield supervision.volume(launch)
+    yield from pod_secrets.volumes(launch, rank)
 
 
-def mounts(launch: Launch) -> list[dict[str, Any]]:
-    listed: list[dict[str, Any]] = [
-        {"name": "models", "mountPath": base.MODELS, "readOnly": True},
-        {"name": "cache", "mountPath": base.CACHE},
-        {"name": "shm", "mountPath": "/dev/shm"},
-    ]
-    if engines.get(launch.engine).compiles:
-        listed.append({"name": "sealed", "mountPath": base.SEALED, "readOnly": True})
-    for path in files.contents(launch):
-        listed.append({"name": "files", "mountPath": path, "subPath": files.key(path), "readOnly": True})
-    return listed + supervision.mount()
+def _of_node(name: str, folder: str) -> dict[str, Any]:
+    return {"name": name, "hostPath": {"path": folder, "type": "DirectoryOrCreate"}}
 
 
 def cache_folder(launch: Launch, cluster: Cluster) -> str:

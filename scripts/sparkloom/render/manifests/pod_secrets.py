@@ -6,6 +6,7 @@ engine's line without the words that name the key's file: they are the pod's, as
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from sparkloom.launch import engines
@@ -15,6 +16,7 @@ from sparkloom.render import keys
 from sparkloom.render.manifests import names
 
 GROUP_FOLDER = "/sparkloom/group"
+Volume = tuple[dict[str, Any], list[dict[str, Any]]]  # of a pod, and where its container has it
 
 
 def group_secret(launch: Launch) -> str:
@@ -41,14 +43,11 @@ def key_words(launch: Launch, rank: Rank) -> tuple[str, ...]:
     return () if rank.index else engines.get(launch.engine).key_words
 
 
-def volumes(launch: Launch, rank: Rank) -> list[dict[str, Any]]:
+def volumes(launch: Launch, rank: Rank) -> Iterator[Volume]:
     """Files that their owner alone reads."""
-    group = {"secretName": group_secret(launch), "defaultMode": 0o400}
-    key = {"secretName": engine_key(launch), "defaultMode": 0o440}
-    shared = [{"name": "group", "secret": group}] if group_secret(launch) else []
-    return shared if rank.index else [*shared, {"name": "key", "secret": key}]
-
-
-def mounts(launch: Launch, rank: Rank) -> list[dict[str, Any]]:
-    shared = [{"name": "group", "mountPath": GROUP_FOLDER, "readOnly": True}] if group_secret(launch) else []
-    return shared if rank.index else [*shared, {"name": "key", "mountPath": base.KEY_FOLDER, "readOnly": True}]
+    if shared := group_secret(launch):
+        secret = {"secretName": shared, "defaultMode": 0o400}
+        yield {"name": "group", "secret": secret}, [{"mountPath": GROUP_FOLDER, "readOnly": True}]
+    if rank.index == 0:
+        secret = {"secretName": engine_key(launch), "defaultMode": 0o440}
+        yield {"name": "key", "secret": secret}, [{"mountPath": base.KEY_FOLDER, "readOnly": True}]

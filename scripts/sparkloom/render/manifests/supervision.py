@@ -138,13 +138,10 @@ def config_maps(launch: Launch, namespace: str, texts: Mapping[str, str]) -> lis
     return [item | packed for item in files.mapped(launch, namespace, name(launch), texts)]
 
 
-def volume(launch: Launch) -> list[dict[str, Any]]:
-    return [{"name": "supervisor", "configMap": {"name": name(launch)}}]
-
-
-def mount() -> list[dict[str, Any]]:
+def volume(launch: Launch) -> pod_secrets.Volume:
     keys = (PROGRAM, PLAN, PATTERNS)
-    return [{"name": "supervisor", "mountPath": f"{FOLDER}/{key}", "subPath": key, "readOnly": True} for key in keys]
+    places = [{"mountPath": f"{FOLDER}/{key}", "subPath": key, "readOnly": True} for key in keys]
+    return {"name": "supervisor", "configMap": {"name": name(launch)}}, places
 
 
 def environment(rank: Rank) -> list[dict[str, Any]]:
