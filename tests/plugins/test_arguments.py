@@ -134,7 +134,7 @@ def test_anything_else_is_no_switch(given: Any) -> None:
 
 def test_what_an_entry_leaves_out_is_left_out_and_what_it_says_is_kept() -> None:
     told = reached("files", {"files": [{"path": "/a"}]})
-    assert told == {"files": [{"path": "/a"}], "secrets": {}, "remember": False, "state": "present"}
+    assert told == {"files": [{"path": "/a"}], "secrets": {}, "remember": False}
     adopt = {"files": [{"path": "/a", "content": None}]}
     assert reached("netplan", {"path": "/x", "adopt": adopt})["adopt"] == adopt
 

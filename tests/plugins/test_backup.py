@@ -62,6 +62,13 @@ def files(root: Path) -> list[dict[str, Any]]:
     return [{"path": str(root / name), "content": "ours\n", "mode": "0644"} for name in names]
 
 
+def undone(paths: list[Path]) -> dict[str, Any]:
+    run = Run()
+    with pytest.raises(Done):
+        module("undo").main(run, records=True, of=[str(path) for path in paths])
+    return dict(run.result)
+
+
 def test_files_go_back_to_bytes_permissions_and_absence(tmp_path: Path, records: Path) -> None:
     root, tool = tmp_path / "root", module("files")
     (root / "etc").mkdir(parents=True)
@@ -72,12 +79,13 @@ def test_files_go_back_to_bytes_permissions_and_absence(tmp_path: Path, records:
         changed: list[str] = []
         tool.present(Run(), files(root), changed, [], keep=True)
     assert changed == [] and picture(root) != before
-    tool.absent(Run(), files(root), changed, [])
-    assert picture(root) == before and len(changed) == 3
-    assert not records.exists(), "no record is left"
-    changed = []
-    tool.absent(Run(), files(root), changed, [])
-    assert changed == []
+    other = root / "etc/of another role"
+    backup.keep_file(other)
+    paths = [Path(entry["path"]) for entry in files(root)]
+    assert sorted(undone(paths)["paths"]) == [str(path) for path in paths]
+    assert picture(root) == before and backup.holds_file(other)
+    assert not undone(paths)["changed"] and not undone([])["changed"]
+    assert undone([other])["changed"] and not records.exists(), "no record is left"
 
 
 def test_no_folder_stays_whatever_order_its_files_are_named_in(tmp_path: Path) -> None:
@@ -86,7 +94,7 @@ def test_no_folder_stays_whatever_order_its_files_are_named_in(tmp_path: Path) -
     root.mkdir()
     for entry in files(root):
         tool.present(Run(), [entry], [], [], keep=True)
-    tool.absent(Run(), [files(root)[0], files(root)[2], files(root)[1]], [], [])
+    undone([Path(files(root)[number]["path"]) for number in (0, 2, 1)])
     assert picture(root) == {}
 
 
@@ -96,7 +104,7 @@ def test_a_file_that_was_right_before_is_not_ours_to_take(tmp_path: Path) -> Non
     (root / "etc/x").write_text("ours\n")
     (root / "etc/x").chmod(0o644)
     tool.present(Run(), files(root)[:1], [], [], keep=True)
-    tool.absent(Run(), files(root)[:1], [], [])
+    undone([root / "etc/x"])
     assert (root / "etc/x").read_text() == "ours\n"
 
 
@@ -111,10 +119,8 @@ def test_kernel_settings_go_back_and_keys_that_have_gone_do_not_matter(tmp_path:
     for path in proc.rglob("rp_filter"):
         path.write_text("2\n")
     (proc / "net/vf/rp_filter").unlink()
-    run = Run()
-    with pytest.raises(Done):
-        tool.restore(run, kept)
-    assert run.result == {"changed": True, "keys": ["net.pf.rp_filter"]}
+    told = undone([kept])
+    assert told["changed"] and told["keys"] == ["net.pf.rp_filter"]
     assert (proc / "net/pf/rp_filter").read_text() == "0\n" and not kept.exists()
 
 

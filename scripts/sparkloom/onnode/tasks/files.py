@@ -1,7 +1,7 @@
 """Write several small files in one run.
 
 Writes root-owned files whose content the controller rendered; atomic, with check mode and diff. With `remember` the
-node keeps what was there before the first change, and `state=absent` puts exactly that back.
+node keeps what was there before the first change, and `undo` puts exactly that back.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sparkloom.onnode.task import Data, Task
 
 class File(TypedDict):
     path: str  # Where.
-    content: NotRequired[str]  # The whole file; not used by state=absent; default ''
+    content: NotRequired[str]  # The whole file; default ''
     src: NotRequired[str]  # In place of content; a file of the role's `files`, read on the controller.
     program: NotRequired[str]  # In place of content; a program of ours, packed on the controller.
     encoding: NotRequired[Literal["text", "base64"]]  # How the content is given; default 'text'
@@ -64,29 +64,13 @@ def present(task: Task, files: Sequence[File], changed: list[str], diffs: list[D
             backup.put(path, after)
 
 
-def absent(task: Task, files: Sequence[File], changed: list[str], diffs: list[Data]) -> None:
-    for path in backup.to_restore(Path(entry["path"]) for entry in reversed(files)):
-        if not backup.holds_file(path):
-            continue
-        before = backup.read(path)
-        changed.append(str(path))
-        if not task.check_mode:
-            backup.restore_file(path)
-            diffs.append(described(path, before, backup.read(path)))
-
-
 def main(
     task: Task,
     files: Sequence[File],  # what to write
     secrets: Mapping[str, Any] = {},  # path to content of more files; 0600, and never shown
-    remember: bool = False,  # keep what was there before, for state=absent
-    # Absent puts back what `remember` kept; a file without such a record is left alone.
-    state: Literal["present", "absent"] = "present",
+    remember: bool = False,  # keep what was there before, for `undo`
 ) -> None:
     changed: list[str] = []
     diffs: list[Data] = []
-    if state == "present":
-        present(task, [*files, *hidden(secrets)], changed, diffs, keep=remember)
-    else:
-        absent(task, files, changed, diffs)
+    present(task, [*files, *hidden(secrets)], changed, diffs, keep=remember)
     task.exit_json(changed=bool(changed), paths=changed, diff=diffs)

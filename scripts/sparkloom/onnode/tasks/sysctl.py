@@ -3,16 +3,16 @@
 Writes one file below /etc/sysctl.d and sets what differs in the running kernel. A key that this kernel does not have,
 or does not let this machine set, is reported in `refused` and not a failure. A file that sets one of them otherwise
 at every boot, because its name comes later, is warned of by its name. With `remember` the node keeps what was there
-before, and `state=absent` puts exactly that back.
+before, and `undo` puts exactly that back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from sparkloom.onnode.host import backup, kernel
+from sparkloom.onnode.host import backup
 from sparkloom.onnode.host.kernel import apply, live, overruled
 from sparkloom.onnode.task import Data, Task
 
@@ -26,27 +26,12 @@ def remember(path: Path, now: Data) -> None:
         backup.save("sysctl", str(path), {**kept, **added})
 
 
-def restore(task: Task, path: Path) -> None:
-    kept = backup.load("sysctl", str(path)) or {}
-    changed = backup.holds_file(path) or bool(kept)
-    keys = kernel.differing(kept)
-    if not task.check_mode:
-        kernel.put_back(task, kept)
-        backup.restore_file(path)
-        backup.forget("sysctl", str(path))
-    task.exit_json(changed=changed, keys=keys)
-
-
 def main(
     task: Task,
     path: Path,  # the file that keeps them
-    values: Mapping[str, Any] = {},  # key to value; not used by state=absent
-    remember: bool = False,  # keep file and values as they were before, for state=absent
-    # Absent puts back what `remember` kept; a key that has gone since then is left out.
-    state: Literal["present", "absent"] = "present",
+    values: Mapping[str, Any],  # key to value
+    remember: bool = False,  # keep file and values as they were before, for `undo`
 ) -> None:
-    if state == "absent":
-        restore(task, path)
     present(task, path, values, keep=remember)
 
 

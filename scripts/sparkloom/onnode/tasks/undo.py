@@ -1,8 +1,9 @@
 """Undo what this node remembers.
 
-Puts back every file and kernel setting of which the node kept how it was, whichever role changed it. A unit that was
-not there before is stopped and disabled first. Refused while something remembered is still in use by another part,
-named in `first`.
+Puts back every file and kernel setting of which the node kept how it was, whichever role changed it, or those of some
+files alone. What has no record is left alone, and so is a key that the kernel has no more. A unit that was not there
+before is stopped and disabled first. Refused while something remembered is still in use by another part, named in
+`first`.
 """
 
 from __future__ import annotations
@@ -31,22 +32,22 @@ def new_units(files: list[Path]) -> list[str]:
     return [path.name for path in ours if "content" not in (backup.load("file", str(path)) or {})]
 
 
-def settings() -> dict[str, str]:
-    """Kernel settings as they were."""
+def settings(files: list[Path]) -> dict[str, str]:
+    """Kernel settings as they were before these files set them."""
     kept: dict[str, str] = {}
-    for path in recorded("sysctl"):
+    for path in files:
         kept |= backup.load("sysctl", str(path)) or {}
     return kept
 
 
-def put_back(task: Task, files: list[Path]) -> None:
-    """Every record, and then there is none."""
+def put_back(task: Task, files: list[Path], sysctls: list[Path]) -> None:
+    """Each of these records, and then there is none."""
     for unit in new_units(files):
         task.run_command(["systemctl", "disable", "--now", unit])
-    kernel.put_back(task, settings())
+    kernel.put_back(task, settings(sysctls))
     for path in backup.to_restore(files):
         backup.restore_file(path)
-    for path in recorded("sysctl"):
+    for path in sysctls:
         backup.forget("sysctl", str(path))
     if any(UNITS in path.parents for path in files):
         task.run_command(["systemctl", "daemon-reload"], check_rc=True)
@@ -77,6 +78,7 @@ def emptied(folders: list[Path], dry: bool) -> list[Path]:
 def main(
     task: Task,
     records: bool = False,  # put back what the node remembers
+    of: Sequence[str] | None = None,  # with `records`: of these files alone
     first: Mapping[str, Any] = {},  # kind of a record to the advice given while one is kept
     remove: Sequence[str] = (),  # files and folders that nobody but Sparkloom writes
     empty: Sequence[str] = (),  # folders that go when nothing is in them, in order
@@ -84,8 +86,10 @@ def main(
     for kind, advice in first.items():
         if kept := recorded(kind):
             task.fail_json(msg=f"found {', '.join(map(str, kept))} as it was changed; expected it undone: {advice}")
-    files = recorded("file") if records else []
-    keys = kernel.differing(settings()) if records else []
+    files, sysctls = (
+        [path for path in recorded(kind) if records and (of is None or str(path) in of)] for kind in ("file", "sysctl")
+    )
+    keys = kernel.differing(settings(sysctls))
     gone = [path for name in remove if exists(path := Path(name))]
     folders = [path for path in gone if not path.is_symlink()]
     if held := [*mounted([str(path) for path in folders]), *(str(path) for path in folders if path.is_mount())]:
@@ -95,8 +99,7 @@ def main(
         )
     if not task.check_mode:
         networkd.hold(task)
-        if records:
-            put_back(task, files)
+        put_back(task, files, sysctls)
         for path in filter(exists, gone):  # a folder that came with a file went with it
             take_away(path)
     gone += emptied([Path(name) for name in empty], dry=task.check_mode)
