@@ -111,20 +111,12 @@ class Launch(LaunchSketch):
 
 @overload
 def resolve(
-    loaded: LoadedProfile,
-    cluster: Cluster,
-    *,
-    release: str | None = None,
-    seat: Placed | None = None,
+    loaded: LoadedProfile, cluster: Cluster, *, release: str | None = None, seat: Placed | None = None
 ) -> Launch: ...
 @overload
 def resolve(loaded: LoadedSketch, cluster: Cluster) -> LaunchSketch: ...
 def resolve(
-    loaded: LoadedSketch,
-    cluster: Cluster,
-    *,
-    release: str | None = None,
-    seat: Placed | None = None,
+    loaded: LoadedSketch, cluster: Cluster, *, release: str | None = None, seat: Placed | None = None
 ) -> LaunchSketch:
     """The launch of a profile on a cluster; `release` overrides the dialect (`--engine-version`).
 

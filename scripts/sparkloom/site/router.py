@@ -207,11 +207,8 @@ def running(reached: Client, kind: str = "") -> list[str]:
         for pod in reached.pods(objects.SELECTOR)
         if not kind or (pod.metadata.annotations or {}).get(CONFIG_HASH) == kind
     ]
-    return [str(pod.metadata.name) for pod in pods if not pod.metadata.deletion_timestamp and _runs(pod)]
-
-
-def _runs(pod: Any) -> bool:
-    return bool(pod.status.phase == "Running")
+    there = [pod for pod in pods if pod.status.phase == "Running" and not pod.metadata.deletion_timestamp]
+    return [str(pod.metadata.name) for pod in there]
 
 
 def effective(

@@ -164,12 +164,7 @@ def _environment(
 
 
 def _engine(
-    start: Started,
-    told: spoken.Spoken,
-    kept: Mapping[str, Any],
-    said: Said,
-    foreign: list[str],
-    leftover: Leftovers,
+    start: Started, told: spoken.Spoken, kept: Mapping[str, Any], said: Said, foreign: list[str], leftover: Leftovers
 ) -> dict[str, Any]:
     """Its image, its release, and what its author's fork takes beyond that."""
     image, _, digest = start.image.partition("@")
@@ -251,12 +246,8 @@ def _evidence(found: Found) -> dict[str, Any]:
     return {
         "claim": claim + ("; its page calls it verified" if status == "vendor" else ""),
         "status": status,
-        "source": _name(found.where),
+        "source": "standard input" if found.where == "-" else found.where.rpartition("/")[2],
     }
-
-
-def _name(file: str) -> str:
-    return "standard input" if file == "-" else file.rpartition("/")[2]
 
 
 def _foreign(found: Found, stem: str, leftover: Leftovers) -> Draft:

@@ -177,10 +177,7 @@ def graphs(needs: Requirements, ledger: Ledger, least: Figure | None = None) -> 
     base, each = known.number, constants.GRAPH_PER_BATCH_GIB.number
     size = base + each * max(0, needs.graph_batch - 8)
     return ledger.put(
-        "graphs_gib",
-        size,
-        f"{base:g} + 2 MiB x batch sizes above 8 (here up to {needs.graph_batch})",
-        known.origin,
+        "graphs_gib", size, f"{base:g} + 2 MiB x batch sizes above 8 (here up to {needs.graph_batch})", known.origin
     )
 
 

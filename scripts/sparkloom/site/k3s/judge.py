@@ -144,7 +144,7 @@ def reasons(wanted: Mapping[str, Any], state: State, options: Options, tokens: M
         return [f"{wanted['service']} does not run"]
     if not unit["enabled"]:
         return [f"{wanted['service']} is not started at boot"]
-    expected = {**wanted["expected"], paths.BINARY: _binary(state, options), **tokens}
+    expected = {**wanted["expected"], paths.BINARY: options.sha256[ARCHITECTURES[state["machine"]]], **tokens}
     stamp = state["stamp"]
     found = [f"{path} is not what K3s was started with" for path, hash_ in expected.items() if stamp.get(path) != hash_]
     if state["nvidia"] and not state["nvidia_known"]:
@@ -173,10 +173,6 @@ def sequence(planned: Mapping[str, Any], hosts: Mapping[str, Any]) -> list[dict[
 def together(planned: Mapping[str, Any], hosts: Mapping[str, Any]) -> list[str]:
     """Agents that never ran: nothing depends on them yet."""
     return [n for n, now in hosts.items() if now["reasons"] and not now["running"] and planned[n]["role"] == "agent"]
-
-
-def _binary(state: State, options: Options) -> str:
-    return options.sha256[ARCHITECTURES[state["machine"]]]
 
 
 def held(folder: str, items: list[dict[str, Any]]) -> Iterator[Finding]:
