@@ -44,7 +44,7 @@ def bench(folder: Path, at: str, profile: str, **more: Any) -> None:
 
 
 def test_they_have_the_shape_that_the_recorded_site_has(kept: Path, tmp_path: Path) -> None:
-    told, recorded = facts.facts(inventories.serving(tmp_path, THREE)), json.loads(FACTS.read_text())
+    told, recorded = facts.planned(inventories.serving(tmp_path, THREE)).facts(), json.loads(FACTS.read_text())
     assert list(told) == list(recorded) and told["nodes"] == recorded["nodes"]
     assert [set(one) for one in told["groups"]] == [set(one) for one in recorded["groups"]]
     assert [one["names"] for one in told["groups"]] == [one["names"] for one in recorded["groups"]]
@@ -61,7 +61,7 @@ def test_the_last_measurements_are_among_them(kept: Path, tmp_path: Path) -> Non
         {"client": "a", "server": "b", "sum_gbit": 190.0, "verdict": "ok",
          "rails": {"a": {"gbit": 95.0, "said": "much", "latency_us": 2.0}}}]}  # fmt: skip
     (kept / "fabric_check.json").write_text(json.dumps(report))
-    told = facts.facts(inventories.serving(tmp_path, THREE))
+    told = facts.planned(inventories.serving(tmp_path, THREE)).facts()
     glm, oss, chat = (one["bench"] for one in told["groups"])
     assert glm["measured"] == "20261124T210000Z" and glm["valid"] is False and oss["valid"] and chat is None
     assert "per_request" not in glm["levels"][0] and glm["levels"][0]["ttft_p50_ms"] == 400.0
@@ -70,7 +70,7 @@ def test_the_last_measurements_are_among_them(kept: Path, tmp_path: Path) -> Non
 
 def test_a_list_that_does_not_fit_leaves_its_groups_without_a_place_and_says_so(kept: Path, tmp_path: Path) -> None:
     listed = "serve:\n" + "".join(f"  - {{profile: {GLM}, name: g{n}, alias: a{n}}}\n" for n in range(3))
-    told = facts.facts(inventories.serving(tmp_path, listed))
+    told = facts.planned(inventories.serving(tmp_path, listed)).facts()
     assert [(one["name"], one["names"], one["nodes"]) for one in told["groups"]] == [
         (f"g{n}", [f"a{n}", f"g{n}"], []) for n in range(3)
     ]
@@ -78,7 +78,7 @@ def test_a_list_that_does_not_fit_leaves_its_groups_without_a_place_and_says_so(
 
 
 def test_a_site_with_one_profile_has_one_group(kept: Path) -> None:
-    (one,) = facts.facts(None)["groups"]
+    (one,) = facts.planned(None).facts()["groups"]
     assert one["profile"] == "nvidia--nemotron-3-super-120b-a12b-nvfp4--ep4" and len(one["nodes"]) == 4
 
 

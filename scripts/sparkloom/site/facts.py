@@ -69,10 +69,6 @@ class Planned:
         }  # fmt: skip
 
 
-def facts(inventory: Inventory, runs: Mapping[str, Running] | None = None) -> dict[str, Any]:
-    return planned(inventory, runs).facts()
-
-
 def planned(inventory: Inventory, runs: Mapping[str, Running] | None = None) -> Planned:
     """`runs`: what runs there; else what was recorded of it. A list that cannot be read or packed says why."""
     cluster = case.cluster(inventory)

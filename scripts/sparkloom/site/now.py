@@ -139,7 +139,7 @@ def gatherer(inventory: str | Path | None) -> Gatherer:
     cluster: Cluster = case.cluster(inventory)
     reached = client.of(cluster)
     reached.core.api_client.configuration.retries = False  # a late picture says how late; the next look asks again
-    return Gatherer(FromHere(reached), cluster.namespace, facts.facts(inventory))
+    return Gatherer(FromHere(reached), cluster.namespace, facts.planned(inventory).facts())
 
 
 def looks(inventory: str | Path | None) -> Iterator[dict[str, Any]]:

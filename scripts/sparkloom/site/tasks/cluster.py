@@ -96,7 +96,7 @@ def page(context: Context, image: str) -> Data:
     if all(told.get(name) is None for name in ("serve", "client_keys")):  # docs/watch.md
         return {**where, "wanted": False, "objects": []}
     given = {name: ansible.plain(told[name]) for name in ("serve", "profile") if told.get(name) is not None}
-    known = facts.facts({**ansible.inventory(told), **given})
+    known = facts.planned({**ansible.inventory(told), **given}).facts()
     api = client.of(cluster).api_addresses()
     return {**where, "wanted": True, "objects": page_objects.page(image, cluster.namespace, known, api)}
 
