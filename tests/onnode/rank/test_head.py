@@ -12,6 +12,7 @@ import pytest
 from sparkloom.onnode.rank.group import Identity
 from sparkloom.onnode.rank.head import FOLLOWERS, Head, Link
 from sparkloom.onnode.rank.plan import GroupPlan
+from sparkloom.onnode.rank.watch_engine import Watch
 
 
 def head(silent_for: float) -> Head:
@@ -70,3 +71,15 @@ def test_a_new_rank_0_learns_from_the_others_until_it_has_begun() -> None:
     rank0._welcome(rank0.links[1], {"epoch": 3, "failures": [5.0], "row": ["a", "b"], "served": True})
     assert rank0.budget.row == ["a", "b"] and rank0.epoch == 3
     assert rank0.budget.served and "each time before it had served for 10 s" in rank0.budget.in_a_row(2)
+
+
+def test_who_is_killed_as_the_group_stops_says_so() -> None:
+    """The stop was heard a millisecond before the kill was collected: no log named a cause."""
+
+    async def cause() -> str:
+        rank0, engine = head(0.0), MagicMock(ended=asyncio.Event(), code=-9, tail=[])
+        rank0.stop.set()
+        asyncio.get_running_loop().call_later(0.001, engine.ended.set)
+        return await Watch(rank0.plan, rank0, MagicMock()).until_over(engine)
+
+    assert asyncio.run(cause()).startswith("the engine was ended by SIGKILL")

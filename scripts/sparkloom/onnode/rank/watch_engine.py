@@ -26,6 +26,7 @@ COLD = (
     "the first start of this image on this node: its kernels are compiled and kept, which took up to 36 min elsewhere"
 )
 EVERY = 1.0
+MOMENT = 0.05  # seconds until the end of a process is collected: a kill may come with the group's stop
 
 
 class Watch:
@@ -70,7 +71,7 @@ class Watch:
                     doing = f"{self.stage}; {self.compiling}" if self.compiling else self.stage
                     self.log.progress("engine", f"{doing}, {time.monotonic() - self.begun:.0f} s")
                 await waits.first(STEP, engine.ended, self.group.stop)
-            return await self._why(engine) if engine.ended.is_set() else ""
+            return await self._why(engine) if await waits.first(MOMENT, engine.ended) else ""
         finally:
             self.tokens.stop()
             if self._looking:
