@@ -243,8 +243,8 @@ def test_a_folder_that_takes_too_long_leaves_the_others_told(tmp_path: Path, mon
     monkeypatch.setattr(disks, "PATIENCE", 0.5)
     for name in ("slow", "quick"):
         (tmp_path / name).mkdir()
-    held = disks._held(str(tmp_path), {str(tmp_path): [f"{tmp_path}/slow", f"{tmp_path}/quick"]}, 0.0)
-    assert held == [(f"{tmp_path}/quick", 4096)]
+    held = disks._held(str(tmp_path), {str(tmp_path): [f"{tmp_path}/slow", f"{tmp_path}/quick", "/proc/self"]}, 0.0)
+    assert held == [(f"{tmp_path}/quick", 4096)], "/proc is another disk"
 
 
 def test_the_program_as_a_node_has_it_writes_a_whole_file(tmp_path: Path, smi: Callable[[str], None]) -> None:

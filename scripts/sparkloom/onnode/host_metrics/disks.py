@@ -32,9 +32,17 @@ def _held(folder: str, disks: Mapping[str, Sequence[str]], now: float) -> list[t
         told = "".join(
             completed("du", "-sxk", "--", *map(str, named), timeout=PATIENCE).stdout
             for pattern in disks[folder]
-            if (named := list(Path("/").glob(pattern[1:])))
+            if (named := [path for path in Path("/").glob(pattern[1:]) if _device(path) == _device(Path(folder))])
         )
         rows = (line.split("\t", 1) for line in told.splitlines() if "\t" in line)
         largest = sorted(((name, int(kib) * 1024) for kib, name in rows), key=lambda row: -row[1])
         _kept[folder] = now, largest[:MOST]
     return _kept[folder][1]
+
+
+def _device(path: Path) -> int:
+    """Of its file system; a home may lie on a disk of its own, or have gone meanwhile."""
+    try:
+        return path.lstat().st_dev
+    except OSError:
+        return 0
