@@ -34,18 +34,10 @@ class Cluster:
     figures: int
     asked: Asked = kube.asked
 
-    def sets(self) -> dict[str, Any]:
-        """The StatefulSets of ours by name."""
-        return {str(one.metadata.name): one for one in seen.sets(self.reached, self.namespace, PART_OF)}
-
-    def stops(self) -> dict[str, str]:
-        return seen.stops(self.reached, self.namespace)
-
-    def pods(self) -> list[Any]:
-        return seen.pods(self.reached, self.namespace, PART_OF)
-
-    def scale(self, name: str, replicas: int) -> None:
-        stopping.scale(self.reached, self.namespace, name, replicas)
+    def objects(self) -> tuple[dict[str, Any], dict[str, str], list[Any]]:
+        """StatefulSets of ours by name, who stopped which group, and pods; `Unreached` where the API says nothing."""
+        sets = {str(one.metadata.name): one for one in seen.sets(self.reached, self.namespace, PART_OF)}
+        return sets, seen.stops(self.reached, self.namespace), seen.pods(self.reached, self.namespace, PART_OF)
 
     # --- what is said by who runs there -----------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
+from sparkloom.onnode import stopping
 from sparkloom.onnode.kube import Unreached
 from sparkloom.onnode.waker import use
 from sparkloom.onnode.waker.cluster import Cluster, every, found
@@ -115,7 +116,7 @@ class Controller:
 
     def look(self, listed: tuple[Group, ...], at: float) -> Look:
         """`Unreached` where the cluster's API says nothing."""
-        sets, stops, pods = self.cluster.sets(), self.cluster.stops(), self.cluster.pods()
+        sets, stops, pods = self.cluster.objects()
         problems, seen = [], dict[str, Seen]()
         for group in listed:
             try:
@@ -167,7 +168,7 @@ class Controller:
             for one in group.sets:
                 if not self.lease.mine:
                     raise Unreached("another waker may decide now")
-                self.cluster.scale(one, replicas)
+                stopping.scale(self.cluster.reached, self.cluster.namespace, one, replicas)
         except Unreached as error:
             with self.changed:
                 self.groups.undone(name, str(error))
