@@ -16,12 +16,7 @@ def run(*argv: str, timeout: float = 10) -> str:
 
 def outcome(*argv: str, timeout: float = 10) -> tuple[str, str]:
     """Standard output of a command that ended well, or why there is none."""
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, check=False)
-    except FileNotFoundError:
-        return "", f"no {argv[0]}"
-    except (OSError, subprocess.SubprocessError) as error:
-        return "", f"{argv[0]}: {error}"
+    done = completed(*argv, timeout=timeout)
     if done.returncode:
         return "", " ".join((done.stderr or done.stdout).split())[:300] or f"{argv[0]} ended with {done.returncode}"
     return done.stdout, ""
@@ -43,8 +38,11 @@ def completed(*argv: str, timeout: float, stdin: str | None = None) -> subproces
     """How a command ended, also one that could not begin or did not end."""
     try:
         return subprocess.run(argv, capture_output=True, text=True, timeout=timeout, check=False, input=stdin)
+    except FileNotFoundError:
+        why = f"no {argv[0]}"
     except (OSError, subprocess.SubprocessError) as error:
-        return subprocess.CompletedProcess(argv, 127, "", str(error))
+        why = f"{argv[0]}: {error}"
+    return subprocess.CompletedProcess(argv, 127, "", why)
 
 
 def digest(path: Path) -> str:
