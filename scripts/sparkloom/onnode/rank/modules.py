@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 
-from sparkloom.onnode.rank import causes
+from sparkloom.onnode.rank import causes, patching
 from sparkloom.onnode.rank.plan import GroupPlan
 
 
 def there(name: str) -> bool:
-    """Whether Python finds it here, without importing it."""
-    try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False
+    return patching.spec(name) is not None
 
 
 def missing(plan: GroupPlan, found: Callable[[str], bool] = there) -> str:

@@ -10,6 +10,7 @@ import hashlib
 import importlib.util
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,18 @@ def _ids(patches: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(str(patch["id"]) for patch in patches)
 
 
-def find_package(name: str) -> Path | None:
-    """The folder of an installed package, without importing it."""
+def spec(name: str) -> ModuleSpec | None:
+    """What Python finds here under that name, without importing it."""
     try:
-        spec = importlib.util.find_spec(name)
+        return importlib.util.find_spec(name)
     except (ImportError, ValueError):
         return None
-    return Path(next(iter(spec.submodule_search_locations))) if spec and spec.submodule_search_locations else None
+
+
+def find_package(name: str) -> Path | None:
+    """The folder of an installed package."""
+    found = spec(name)
+    return Path(next(iter(found.submodule_search_locations))) if found and found.submodule_search_locations else None
 
 
 def prepare(patches: Sequence[Mapping[str, Any]], find: Any) -> dict[tuple[Path, str], str]:
