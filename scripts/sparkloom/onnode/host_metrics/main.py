@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from sparkloom.base import json_text
 from sparkloom.onnode import memory_guard
 from sparkloom.onnode.host import backup, memory
 from sparkloom.onnode.host_metrics import certificates, disks, gpu
@@ -50,10 +51,7 @@ def _memory(guard: Path) -> Iterator[Sample]:
     now = memory.info(memory_guard.PROC)
     if "MemAvailable" in now:
         yield AVAILABLE.name, {}, round(now["MemAvailable"] * GIB)
-    try:
-        floor = float(json.loads(guard.read_text())["floor_gib"])
-    except (OSError, ValueError, KeyError, TypeError):  # no guard here
-        return
+    floor = float(json_text.kept(guard).get("floor_gib", 0))  # 0 where no guard is
     if floor > 0:
         yield FLOOR.name, {}, floor * GIB
         yield STOPS.name, {}, memory_guard.stops()

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from sparkloom.base import json_text
 from sparkloom.onnode.images.runtime import ImageError, Runtime
 from sparkloom.onnode.rank import procs
 
@@ -173,13 +174,12 @@ class Pull(Background):
     def _first(self, seen: Progress) -> dict[str, float]:
         """What was there when the manifest was first seen: layers of an older image count, but were not moved."""
         file = self.folder / "first"
-        try:
-            return dict(json.loads(file.read_text()))
-        except (OSError, ValueError):
-            first = {"time": time.time(), "have": seen.have}
-            if seen.total:
-                file.write_text(json.dumps(first))
-            return first
+        if known := json_text.kept(file):
+            return known
+        first = {"time": time.time(), "have": seen.have}
+        if seen.total:
+            file.write_text(json.dumps(first))
+        return first
 
 
 MADE_UP = 'name~="^import-[0-9]{4}-[0-9]{2}-[0-9]{2}[@:]"'  # by ctr, for what has no name in an archive

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from sparkloom.base import json_text
 from sparkloom.base.visible import but_colours, visible
 from sparkloom.onnode.rank import answers, causes, proof
 from sparkloom.onnode.rank.plan import GroupPlan
@@ -145,8 +146,4 @@ def verdict(what: str, status: Mapping[str, Any], now: float) -> tuple[bool, str
 
 
 def read(run: str) -> dict[str, Any] | None:
-    try:
-        status: dict[str, Any] = json.loads((Path(run) / STATUS).read_text())
-    except (OSError, ValueError):
-        return None
-    return status
+    return json_text.kept(Path(run) / STATUS) or None

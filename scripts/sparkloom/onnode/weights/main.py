@@ -5,7 +5,6 @@ A transfer fills this node's store from its source while the next node reads alo
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import threading
@@ -15,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Protocol
 
+from sparkloom.base import json_text
 from sparkloom.onnode import asked as program
 from sparkloom.onnode.weights import check, layout, serve
 from sparkloom.onnode.weights.folder import Folder
@@ -33,9 +33,7 @@ LONGEST = 24 * 3600.0  # how long this node gives after it has all, whatever the
 
 def status(run: Path = RUN) -> dict[str, Any]:
     """What the last transfer on this node said, and whether it still lives."""
-    try:
-        report: dict[str, Any] = json.loads((run / "status.json").read_text())
-    except (FileNotFoundError, ValueError):
+    if not (report := json_text.kept(run / "status.json")):
         return {"state": "none", "alive": False}
     alive = _alive(report["pid"])
     if not alive and report["state"] not in {"done", "failed"}:
