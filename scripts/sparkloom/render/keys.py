@@ -25,13 +25,9 @@ USABLE = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")  # what a header and every en
 OURS_ONLY = 0o077
 
 
-def private_folder(path: Path) -> None:
-    path.mkdir(parents=True, exist_ok=True, mode=0o700)
-
-
 def write(path: Path, text: str) -> None:
     """Whole or not at all, and for its owner alone."""
-    private_folder(path.parent)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     files.write(path, text, 0o600)
 
 

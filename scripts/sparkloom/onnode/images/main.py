@@ -43,7 +43,7 @@ def hold(runtime: Runtime, image: str, digest: str, retag: bool) -> dict[str, An
     targets = [wanted.at(digest)] + ([wanted.tagged] if retag else [])
     changed = [target for target in targets if found.get(target) != digest]
     for target in changed:
-        runtime.tag(source, target)
+        runtime.run("images", "tag", "--force", source, target)
     for target in targets:
         runtime.pin(target)
     return {"changed": changed}

@@ -212,5 +212,6 @@ def begun(file: Path, size: int) -> dict[str, Any]:
 
 def forgotten(runtime: Runtime, file: Path) -> None:
     """The file, and the names that ctr made up for what was in it."""
-    runtime.remove(list(runtime.digests(MADE_UP)))
+    if names := runtime.digests(MADE_UP):
+        runtime.run("images", "rm", *names)
     file.unlink(missing_ok=True)

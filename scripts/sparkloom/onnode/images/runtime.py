@@ -63,16 +63,9 @@ class Runtime:
         rows = (row.split() for row in self.run("images", "check").splitlines()[1:])
         return {row[2] for row in rows if len(row) > 3 and row[3] == "complete"}
 
-    def tag(self, source: str, target: str) -> None:
-        self.run("images", "tag", "--force", source, target)
-
     def pin(self, name: str) -> None:
         """The kubelet removes unused images when a disk fills; one that serves, or could not be had again, stays."""
         self.run("images", "label", name, PINNED)
-
-    def remove(self, names: Sequence[str]) -> None:
-        if names:
-            self.run("images", "rm", *names)
 
     def importing(self, file: str) -> list[str]:
         """The command that imports an archive; ctr's own reading of compressed ones depends on its release."""

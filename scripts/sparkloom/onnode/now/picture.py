@@ -72,7 +72,7 @@ def group(one: Observed, look: Look, names: Mapping[str, str]) -> Shown:
         "serving": now == "serves",
         "doing": _doing(rows) if now in ("starts", "wakes", "incomplete") else "",
         "on_demand": _on_demand(one, now, rows, look) if one.on_demand else None,
-        "cause": "" if rests else _cause(_with_pod(rows) if now == "wakes" else rows, faults),
+        "cause": "" if rests else _cause([rank for rank in rows if rank["pod"] or now != "wakes"], faults),
         "since": pods.since(one.pods) or None if now == "serves" else None,
         "config_hash": next(iter(hashes)) if len(hashes) == 1 else None,
         "proved": proved,
@@ -128,10 +128,6 @@ def _on_demand(one: Observed, now: str, rows: Sequence[Shown], look: Look) -> Sh
         "seconds": round(max(0.0, look.at - max(made).timestamp())) if made and waking else None,
         "expected": one.served.get("ready_seconds") if waking else None,
     }
-
-
-def _with_pod(rows: Sequence[Shown]) -> list[Shown]:
-    return [rank for rank in rows if rank["pod"]]
 
 
 def _held(one: Observed, now: str, look: Look) -> int | None:

@@ -101,16 +101,11 @@ def _rdma(plan: GroupPlan, rail: Rail) -> Iterator[str]:
             f"{name}: {file} is not in this pod, so NCCL cannot open it; "
             "cluster.security_mode in cluster.yml says who hands it out (privileged, or a device plugin)"
         )
-    if not any(_is_gid(device / "ports/1", entry.name, rail.address) for entry in _gids(device)):
+    if not any(_is_gid(device / "ports/1", entry.name, rail.address) for entry in device.glob("ports/1/gids/*")):
         yield (
             f"{name} has no RoCE v2 GID of {rail.address}: the VF has no IPv4 address on the node; "
             "run playbooks/fabric.yml, then delete this pod"
         )
-
-
-def _gids(device: Path) -> list[Path]:
-    folder = device / "ports/1/gids"
-    return list(folder.iterdir()) if folder.is_dir() else []
 
 
 def _is_gid(port: Path, index: str, address: str) -> bool:

@@ -139,7 +139,7 @@ def routes(groups: Sequence[Group], terms: Terms) -> dict[str, Any]:
         "room": (terms.memory << 20) // 4,
     }
     nowhere = {"error": {"message": "no such path here", "type": "invalid_request_error", "code": "not_found"}}
-    closed = {"direct_response": {"status": 404, "body": {"inline_string": _json(nowhere)}}}
+    closed = {"direct_response": {"status": 404, "body": {"inline_string": json.dumps(nowhere) + "\n"}}}
     listed = [
         *(_route(group, terms) for group in groups),
         *({"match": _with("GET", path), "route": {"cluster": "page-itself"}} for path in _page_paths(terms)),
@@ -164,10 +164,6 @@ def _page_acts(terms: Terms) -> list[dict[str, Any]]:
 
 def _with(methods: str, path: dict[str, Any]) -> dict[str, Any]:
     return {**path, "headers": [{"name": ":method", "string_match": {"safe_regex": {"regex": methods}}}]}
-
-
-def _json(data: Any) -> str:
-    return json.dumps(data) + "\n"
 
 
 def _passed_by() -> dict[str, Any]:
