@@ -94,8 +94,8 @@ class Rack:
         found = login.run([*login.argv(machine), "python3 -"], stdin=PICTURE, timeout=300)
         return dict(json.loads(found.stdout))
 
-    def run(self, playbook: str | Path, *options: str) -> subprocess.CompletedProcess[str]:
-        command = [Path(sys.executable).parent / "ansible-playbook", "-i", INVENTORY, playbook, *options]
+    def run(self, playbook: str | Path, *options: str, inventory: Path = INVENTORY) -> subprocess.CompletedProcess[str]:
+        command = [Path(sys.executable).parent / "ansible-playbook", "-i", inventory, playbook, *options]
         environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0"}
         start = time.monotonic()
         done = subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True, timeout=1800)

@@ -6,6 +6,9 @@ One story in order: each test goes on where the one before it ended; test_vm_mor
 from __future__ import annotations
 
 import json
+import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv6Address
 from pathlib import Path
 
@@ -13,8 +16,8 @@ import pytest
 
 from sparkloom.launch.fabric import Endpoint
 from testbed.base.vm_names import Machine
-from testbed.beds.vm import lifecycle, login
-from tests.vm.machines import BEFORE, Rack, as_planned, ipv4_gids
+from testbed.beds.vm import lifecycle, login, qemu
+from tests.vm.machines import BEFORE, INVENTORY, Rack, as_planned, ipv4_gids
 
 pytestmark = [pytest.mark.vm, pytest.mark.slow]
 QUEUE_PAIR = Path(__file__).with_name("queue_pair.py").read_text()
@@ -112,6 +115,57 @@ def test_a_reboot_brings_all_back_without_the_role(rack: Rack) -> None:
     )
     functions, networkd = (int(line) for line in order.split())
     assert 0 < functions < networkd, "the functions were made after the network came up"
+
+
+def ends(machines: list[Machine]) -> list[str]:
+    """Their names in the order in which they end."""
+    ended: list[str] = []
+    until = time.monotonic() + 600
+    while len(ended) < len(machines) and time.monotonic() < until:
+        ended += [one.name for one in machines if one.name not in ended and qemu.pid(one.state) is None]
+        time.sleep(0.5)
+    return ended
+
+
+def back(rack: Rack) -> None:
+    """The last one first, and nobody does anything."""
+    for machine in reversed(rack.machines):
+        lifecycle.power_on(machine)
+    for machine in rack.machines:
+        login.sh(machine, "systemctl is-system-running --wait >/dev/null || true")
+    assert [line for machine in rack.machines for line in as_planned(rack, machine)] == []
+
+
+def test_power_off_ends_the_server_last_and_power_brings_all_back(rack: Rack, tmp_path: Path) -> None:
+    play = tmp_path / "off.yml"
+    off = {"ansible.builtin.include_role": {"name": "stopping", "tasks_from": "power_off"}}
+    play.write_text(json.dumps([{"hosts": "sparks", "become": True, "gather_facts": False, "tasks": [off]}]))
+    with ThreadPoolExecutor(1) as pool:
+        ended = pool.submit(ends, rack.machines)
+        rack.playbook(play)
+        assert ended.result() == ["spark2", "spark1"]
+    back(rack)
+
+
+def test_a_power_cut_leaves_all_as_planned(rack: Rack) -> None:
+    for machine in rack.machines:
+        login.sh(machine, "sync")  # these disks have no journal
+    for machine in rack.machines:
+        assert qemu.stop(machine.state)
+    back(rack)
+
+
+def test_machines_whose_addresses_changed_places_are_named_and_left_alone(rack: Rack) -> None:
+    """By their machine-id: one image gave them one host key."""
+    swapped = INVENTORY.parents[1] / ".build/vm-swapped"
+    shutil.copytree(INVENTORY, swapped, dirs_exist_ok=True)
+    hosts = swapped / "hosts.yml"
+    hosts.write_text(hosts.read_text().replace("2201", "x").replace("2202", "2201").replace("x", "2202"))
+    done = rack.run("playbooks/fabric.yml", inventory=swapped)
+    assert done.returncode != 0 and "changed=0" in done.stdout and "changed=1" not in done.stdout, done.stdout[-3000:]
+    for one, other in (("spark1", "spark2"), ("spark2", "spark1")):
+        assert f"{one}'s address (127.0.0.1) is answered by {other}" in " ".join(done.stdout.split())
+    shutil.rmtree(swapped)
 
 
 def test_a_second_run_changes_nothing(rack: Rack) -> None:

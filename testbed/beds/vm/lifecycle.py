@@ -118,6 +118,12 @@ def reboot(machine: Machine) -> str:
     return login.wait(machine, machine.state, BOOT_SECONDS, other_than=before)
 
 
+def power_on(machine: Machine) -> None:
+    """With its disk as it was left, by its own end or by a cut."""
+    qemu.start(machine, machine.state)
+    login.wait(machine, machine.state, BOOT_SECONDS)
+
+
 def snapshot(machine: Machine, action: str, name: str) -> None:
     """Keep the machine as it is under a name, or bring that back; lost with the machine."""
     refusal = qmp.typed(qemu.control(machine.state), f"{'savevm' if action == 'save' else 'loadvm'} {name}")
