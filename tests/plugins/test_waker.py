@@ -33,6 +33,9 @@ class Reached:
     def config_map(self, name: str) -> dict[str, str] | None:
         return self.records.get(name)
 
+    def secret(self, name: str) -> dict[str, str]:
+        return {"key": "sk-own"}
+
     def api_addresses(self) -> list[tuple[str, int]]:
         return [("10.43.0.1", 443)]
 
