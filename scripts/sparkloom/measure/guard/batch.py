@@ -13,7 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveFloat, PositiveInt
 
-from sparkloom.base import json_text
+from sparkloom.base import document, json_text
+from sparkloom.base.document import Document
 from sparkloom.base.errors import InputError
 from sparkloom.judge.beyond import doubt, impossible
 from sparkloom.measure.guard.stream import Guard
@@ -217,8 +218,6 @@ def _levels(data: Any, path: Path) -> list[Any]:
 
 
 def _judged(level: Any, path: Path) -> dict[str, Any]:
-    from sparkloom.base import document  # with it comes PyYAML, which bench does without
-
     keys = level if isinstance(level, dict) else {}
     lists = [keys.get("requests"), keys.get("per_request"), level]
     requests = next((found for found in lists if isinstance(found, list)), None)
@@ -226,6 +225,6 @@ def _judged(level: Any, path: Path) -> dict[str, Any]:
         raise InputError.single(str(path), f"no list of requests; {EXPECTED}", rule="wrong-type")
     if not requests:
         raise InputError.single(str(path), f"the list of requests is empty; {EXPECTED}", rule="empty-input")
-    told = document.validate(Told, document.Document(str(path), keys))
+    told = document.validate(Told, Document(str(path), keys))
     verdict = judge_batch(requests, **dict(told))
     return verdict if verdict["kind"] else {**verdict, "looked_at": f"{len(requests):,} requests"}
