@@ -7,14 +7,11 @@ differ, or their texts do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveFloat, PositiveInt
-
-from sparkloom.base import document, json_text
-from sparkloom.base.document import Document
+from sparkloom.base import json_text
 from sparkloom.base.errors import InputError
 from sparkloom.judge.beyond import doubt, impossible
 from sparkloom.measure.guard.stream import Guard
@@ -177,17 +174,7 @@ EXPECTED = (
     'expected {"requests": [{"tokens_per_sec": 5.3, "output_tokens": 3072, "finish_reason": "length", ...}]}, '
     "or a result of `sparkloom bench`"
 )
-
-
-class Told(BaseModel):
-    """What a file says of a level beside its requests, as `judge_batch` takes it."""
-
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
-
-    bound_tok_s: PositiveFloat | None = None
-    ceiling_tok_s: PositiveFloat | None = None
-    concurrency: PositiveInt | None = None
-    prompts_distinct: bool | NonNegativeInt | None = None
+DISTINCT = "true, false, or how many different prompts there were"
 
 
 def judge_batch_file(path: Path, group: str | None = None) -> dict[str, Any]:
@@ -218,13 +205,37 @@ def _levels(data: Any, path: Path) -> list[Any]:
 
 
 def _judged(level: Any, path: Path) -> dict[str, Any]:
-    keys = level if isinstance(level, dict) else {}
-    lists = [keys.get("requests"), keys.get("per_request"), level]
+    told = level if isinstance(level, dict) else {}
+    lists = [told.get("requests"), told.get("per_request"), level]
     requests = next((found for found in lists if isinstance(found, list)), None)
     if requests is None or not all(isinstance(request, dict) for request in requests):
         raise InputError.single(str(path), f"no list of requests; {EXPECTED}", rule="wrong-type")
     if not requests:
         raise InputError.single(str(path), f"the list of requests is empty; {EXPECTED}", rule="empty-input")
-    told = document.validate(Told, Document(str(path), keys))
-    verdict = judge_batch(requests, **dict(told))
+    verdict = judge_batch(
+        requests,
+        bound_tok_s=number(_given(told, "bound_tok_s", path, _is_speed, "tokens a second, as 147.0")),
+        ceiling_tok_s=number(_given(told, "ceiling_tok_s", path, _is_speed, "tokens a second, as 147.0")),
+        concurrency=_given(told, "concurrency", path, _is_count, "a whole number above 0"),
+        prompts_distinct=_given(told, "prompts_distinct", path, _is_prompts, DISTINCT),
+    )
     return verdict if verdict["kind"] else {**verdict, "looked_at": f"{len(requests):,} requests"}
+
+
+def _given(told: Mapping[str, Any], key: str, path: Path, fits: Callable[[Any], bool], expected: str) -> Any:
+    value = told.get(key)
+    if value is None or fits(value):
+        return value
+    raise InputError.single(str(path), f"{key} is {value!r}; expected {expected}", rule="wrong-type")
+
+
+def _is_speed(value: Any) -> bool:
+    return (found := number(value)) is not None and found > 0
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _is_prompts(value: Any) -> bool:
+    return isinstance(value, int) and value >= 0  # a boolean is one of these
