@@ -5,6 +5,7 @@ Against paper (test_cablings.py) this has the frames, the carriers and each port
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -192,15 +193,11 @@ class Sparks:
 
 @pytest.fixture(scope="module")
 def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sparks]:
-    bench = Bench(ALL, tmp_path_factory.mktemp("bench"))
-    try:
-        made = Sparks(bench)
-        try:
-            yield made
-        finally:
-            made.close()
-    finally:
-        bench.close()
+    with (
+        contextlib.closing(Bench(ALL, tmp_path_factory.mktemp("bench"))) as bench,
+        contextlib.closing(Sparks(bench)) as made,
+    ):
+        yield made
 
 
 @pytest.fixture

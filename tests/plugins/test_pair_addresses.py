@@ -6,6 +6,7 @@ meet over the cable between them, on every rail.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -44,16 +45,10 @@ WAYS: dict[str, Told] = {  # how it is cabled, which rails stand in fabric.yml, 
 
 @pytest.fixture
 def sparks(tmp_path: Path) -> Iterator[Sparks]:
-    bench = Bench(ALL, tmp_path)
-    try:
+    with contextlib.closing(Bench(ALL, tmp_path)) as bench:
         bench.reverse_path(1)
-        made = Sparks(bench)
-        try:
+        with contextlib.closing(Sparks(bench)) as made:
             yield made
-        finally:
-            made.close()
-    finally:
-        bench.close()
 
 
 def site(nodes: tuple[str, ...], rails: list[dict[str, Any]]) -> Cluster:

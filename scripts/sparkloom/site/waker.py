@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,6 +13,7 @@ from sparkloom.judge.fleet import needs
 from sparkloom.judge.fleet.needs import Need
 from sparkloom.launch import patience
 from sparkloom.launch.groups import Running
+from sparkloom.onnode import key_table
 from sparkloom.onnode.waker.state import Group
 from sparkloom.render import keys
 from sparkloom.render.manifests import names
@@ -57,11 +57,8 @@ def timed(reached: Client, found: list[Group], runs: Mapping[str, Running]) -> l
     """With what the cluster knows: by which key the router is known, and how long the last start took that was proved
     here, in place of one elsewhere."""
     kept = {group.name: reached.secret(runs[group.name].engine_key) or {} for group in found}
-    found = [replace(group, proof=_proof(kept[group.name].get(keys.BARE_FILE, ""))) for group in found]
+    own = {name: data.get(keys.BARE_FILE) for name, data in kept.items()}
+    found = [replace(group, proof=key_table.digest(key)) if (key := own[group.name]) else group for group in found]
     known = {group.name: records.read(reached, runs[group.name].served) for group in found}
     took = {name: record.get("ready_seconds") for name, record in known.items()}
     return [replace(group, load_seconds=seconds) if (seconds := took[group.name]) else group for group in found]
-
-
-def _proof(key: str) -> str:
-    return hashlib.sha256(key.encode()).hexdigest() if key else ""

@@ -7,7 +7,6 @@ whoever comes shows the key of the group's engine, as the router does.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import select
 import socket
@@ -15,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 
-from sparkloom.onnode import http_server, prometheus
+from sparkloom.onnode import http_server, key_table, prometheus
 from sparkloom.onnode.waker import metrics, refusal
 from sparkloom.onnode.waker.controller import Controller
 from sparkloom.onnode.waker.groups import PLACE, Groups
@@ -61,7 +60,7 @@ class Server(http_server.Server):
 
     def proven(self, name: str, shown: str) -> bool:
         state = self.groups.states.get(name)
-        given = hashlib.sha256(shown.removeprefix("Bearer ").encode()).hexdigest()
+        given = key_table.digest(shown.removeprefix("Bearer "))
         return not state or not state.group.proof or hmac.compare_digest(given, state.group.proof)
 
     def awaited(self, name: str, streams: bool, gone: Callable[[], bool]) -> Refusal | None:
