@@ -27,19 +27,19 @@ def lines(names: Sequence[str], rows: Iterable[Sequence[str]], wide: int = 0, dr
     for count in range(len(dropped) + 1):
         kept = [n for n, name in enumerate(names) if name not in dropped[:count]]
         aligned = _aligned([names[n] for n in kept], [[row[n] for n in kept] for row in told])
-        if not wide or max(map(_width, aligned)) <= wide:
+        if not wide or max(map(columns, aligned)) <= wide:
             return aligned
     return [line for row in told for line in _in_words(names, row, wide)]
 
 
 def _aligned(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     whole = [[name.removesuffix(">") for name in names], *rows]
-    widths = [max(map(_width, column)) for column in zip(*whole, strict=True)]
+    widths = [max(map(columns, column)) for column in zip(*whole, strict=True)]
     result = []
     for row in whole:
         cells = []
         for name, cell, width in zip(names, row, widths, strict=True):
-            space = " " * (width - _width(cell))
+            space = " " * (width - columns(cell))
             cells.append(space + cell if name.endswith(">") else cell + space)
         result.append(GAP.join(cells).rstrip())
     return result
@@ -51,7 +51,7 @@ def _in_words(names: Sequence[str], row: Sequence[str], wide: int) -> list[str]:
     return [*wrap(first[1], wide, break_on_hyphens=False), *wrap(told, wide, **INDENTED)]
 
 
-def _width(text: str) -> int:
+def columns(text: str) -> int:
     """Columns on a terminal: a wide letter takes two."""
     if text.isascii():
         return len(text)

@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any, TextIO
 
-from sparkloom.base.table import window
+from sparkloom.base.table import columns, window
 from sparkloom.base.visible import visible
 
 ENDLESS = r"(\S{200})\S{200,}"  # a word that nobody typed by hand: the message behind it is what counts
@@ -46,18 +46,27 @@ class Visible:
 def folded(text: str, stream: Any) -> str:
     """Lines wider than the window broken between words, with a hanging indent. A pipe gets whole lines."""
     wide = window(stream)
-    if not wide or all(len(line) <= wide for line in text.splitlines()):
+    if not wide or all(columns(line) <= wide for line in text.splitlines()):
         return text
     import re
-    from textwrap import TextWrapper
 
     lines = []
     for line in re.sub(ENDLESS, r"\1...", text).splitlines(keepends=True):
         words = line.rstrip("\n")
         indent = " " * min(len(words) - len(words.lstrip()) + 2, wide // 4)
-        hanging = TextWrapper(wide, subsequent_indent=indent, break_on_hyphens=False)
-        lines.append(hanging.fill(words) + line[len(words) :] if len(words) > wide else line)
+        lines.append(_broken(words, wide, indent) + line[len(words) :] if columns(words) > wide else line)
     return "".join(lines)
+
+
+def _broken(words: str, wide: int, indent: str) -> str:
+    if words.isascii():
+        from textwrap import TextWrapper
+
+        return TextWrapper(wide, subsequent_indent=indent, break_on_hyphens=False).fill(words)
+    from rich.console import Console  # textwrap counts letters, and one of Chinese takes two columns
+    from rich.text import Text
+
+    return f"\n{indent}".join(line.plain.rstrip() for line in Text(words).wrap(Console(), wide - len(indent)))
 
 
 def wrap() -> None:
