@@ -20,8 +20,7 @@ from sparkloom.render.manifests import to_yaml
 def matrix(
     spec: Annotated[Path, typer.Argument(help="the grid, as YAML")],
     action: Annotated[
-        Literal["run", "propose", "report"],
-        typer.Argument(help="run: what has no result yet; report: Markdown and HTML; propose: rules"),
+        Literal["run", "report"], typer.Argument(help="run: what has no result yet; report: Markdown and HTML")
     ],
     results: Annotated[
         Path | None, typer.Option(help="folder of the cells' JSON files (default: beside the spec)")
@@ -43,9 +42,6 @@ def matrix(
     ] = None,
     json: Json = False,
 ) -> None:
-    if action == "propose":
-        show.out(report.propose(spec, results), json, lambda proposed: show.say(proposed["text"]))
-        return
     if action == "report":
         show.out(report.write(spec, results, output), json, _files)
         return

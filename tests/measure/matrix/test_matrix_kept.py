@@ -1,4 +1,4 @@
-"""What stays of a matrix: evidence in a profile, a measured row, and rules to propose."""
+"""What stays of a matrix: evidence in a profile and a measured row."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ import yaml
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile
 from sparkloom.judge import measured_rows
-from sparkloom.judge.rules import rule
-from sparkloom.judge.rules.rule import Rule
 from sparkloom.measure.matrix import cell, evidence_add, run
-from sparkloom.measure.matrix import propose as proposals
 from sparkloom.measure.matrix import spec as specs
 from tests.places import REPO
 
@@ -63,9 +60,6 @@ class Grid:
 
     def add(self, cell: str) -> dict[str, Any]:
         return evidence_add.add(self.spec_path, cell, to=str(self.profile))
-
-    def proposals(self) -> list[proposals.Proposal]:
-        return proposals.proposals(self.spec, list(specs.read_results(self.folder).values()))
 
 
 @pytest.fixture
@@ -192,50 +186,6 @@ def test_an_unknown_cell_is_refused_by_name(grid: Grid) -> None:
     known = grid.put("flashinfer_cutlass", 0.9, "INFO")
     with pytest.raises(InputError, match=known):
         grid.add("zzz")
-
-
-def proposed(folder: Path, text: str) -> Rule:
-    """Read as a rule's file is."""
-    (folder / "proposed.yml").write_text(text)
-    return rule.load(folder / "proposed.yml")
-
-
-def test_what_failures_share_and_nothing_fine_has_is_proposed(grid: Grid, tmp_path: Path) -> None:
-    for memory in (0.88, 0.9):
-        for debug in ("INFO", "WARN"):
-            grid.put("flashinfer_cutlass", memory, debug)
-            grid.put(
-                "triton", memory, debug, status="startup_crash", telling=[SAID[0].replace("17", str(int(memory * 100)))]
-            )
-    (found,) = grid.proposals()
-    assert found.hangs_on == [[("launch.moe_runner_backend", "triton")]] and len(found.cells) == 4
-    assert re.search(found.pattern or "", "RuntimeError: capture failed after 3 of 36 graphs at 0x7fab") is not None
-    made = proposed(tmp_path, proposals.skeleton(grid.spec, found))
-    assert list(made.judge(made.failing)) and not list(made.judge(made.passing)) and made.severity == "warning"
-
-
-def test_two_settings_together(grid: Grid, tmp_path: Path) -> None:
-    for values in grid.cells:
-        bad = values[0] == "triton" and values[2] == "INFO"
-        grid.put(*values, status="garbage" if bad else "ok", note='the guard says "loop"' if bad else "")
-    (found,) = grid.proposals()
-    assert found.hangs_on == [[("launch.moe_runner_backend", "triton"), ("env.NCCL_DEBUG", "INFO")]]
-    made = proposed(tmp_path, proposals.skeleton(grid.spec, found))
-    assert made.failing.env == {"NCCL_DEBUG": "INFO"} and list(made.judge(made.failing)) and found.pattern is None
-
-
-def test_what_a_rule_explains_is_not_proposed_again(grid: Grid) -> None:
-    grid.put("triton", 0.9, "INFO", status="startup_crash", matched_rules=["a-rule"], telling=SAID)
-    grid.put("flashinfer_cutlass", 0.9, "INFO")
-    assert grid.proposals() == []
-    assert "explained" in proposals.text(grid.spec, [])
-
-
-def test_without_anything_fine_nothing_is_blamed(grid: Grid, tmp_path: Path) -> None:
-    grid.put("triton", 0.9, "INFO", status="startup_crash", telling=SAID)
-    (found,) = grid.proposals()
-    assert found.hangs_on == []
-    assert proposed(tmp_path, proposals.skeleton(grid.spec, found)).log_pattern == found.pattern
 
 
 def test_a_grid_of_one_group_switches_measures_and_reads_that_group_alone(

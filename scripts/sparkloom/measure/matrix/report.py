@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from sparkloom.base.errors import InputError
 from sparkloom.base.visible import visible
-from sparkloom.measure.matrix import propose as proposals
 from sparkloom.measure.matrix import report_words as words
 from sparkloom.measure.matrix import spec as specs
 from sparkloom.measure.matrix.grid import Grid, collect
@@ -64,14 +63,6 @@ def _page(value: Any) -> Any:
     if isinstance(value, Markup):
         return Markup(visible(value))
     return visible(value) if isinstance(value, str) else value
-
-
-def propose(spec_path: Path, results: Path | None = None) -> dict[str, Any]:
-    """Rules to propose from failures that none explains."""
-    spec, _ = specs.load(spec_path)
-    folder = results or spec_path.parent / spec.name
-    proposed = proposals.proposals(spec, list(specs.read_results(folder).values()) if folder.is_dir() else [])
-    return {"proposals": [proposal.as_dict() for proposal in proposed], "text": proposals.text(spec, proposed)}
 
 
 def _baseline(spec: Spec, spec_path: Path) -> dict[str, CellResult]:
