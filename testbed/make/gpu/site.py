@@ -86,14 +86,16 @@ def check(site: Path, scratch: Path, say: Say) -> None:
     for wheel in wheels(HERE / "machine.txt", scratch / "wheels"):
         unpack(wheel, beside)
     store.remove_tree(scratch / "wheels")
-    stub_libraries.make(beside / "torch/lib", [*(beside / "torch").glob("_C*.so"), *site.rglob("*.so")], scratch / "c")
+    stub_libraries.make(beside / "torch/lib", [*(beside / "torch").glob("_C*.so"), *site.rglob("*.so*")], scratch / "c")
     paths = os.pathsep.join(map(str, (site, beside)))
     libraries = {"PYTHONPATH": paths, "LD_LIBRARY_PATH": str(beside / "torch/lib"), "PYTHONDONTWRITEBYTECODE": "1"}
     done = run([python, HERE / "imports.py"], env=libraries, check=False, timeout=1200)
     (scratch.parent / "imports.txt").write_text(done.stdout + done.stderr)
     store.remove_tree(scratch)
     if done.returncode:
-        raise RackError(f"what is packed cannot be imported: {' | '.join(done.stdout.splitlines()[-6:])}")
+        said = (done.stdout + done.stderr).splitlines()
+        failed = [line for line in said if line.startswith("FAILED")] or said[-6:]
+        raise RackError(f"what is packed cannot be imported ({done.returncode}): {' | '.join(failed)[:2000]}")
 
 
 def _pyenv() -> str:

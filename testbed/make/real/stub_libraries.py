@@ -11,7 +11,9 @@ import subprocess
 from collections import defaultdict
 from pathlib import Path
 
-SYSTEM = re.compile(r"lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|util)\.so|ld-linux")
+from testbed.base.shell import RackError
+
+SYSTEM = re.compile(r"lib(c|m|mvec|dl|rt|pthread|gcc_s|stdc\+\+|util)\.so|ld-linux")
 GIVEN = re.compile(r"GLIBC|GCC|CXXABI|OMP|GOMP")  # versions of symbols that the system's libraries have
 WORDS = re.compile(r"Get(Last)?Error(String|Name)?$|ErrorString$|ErrorName$")  # a text is expected
 NO_DEVICE = 100
@@ -20,7 +22,7 @@ NO_DEVICE = 100
 def make(libraries: Path, users: list[Path], work: Path) -> list[str]:
     """Writes what is missing into `libraries`; `users` are other objects that load them. Returns the names."""
     objects = [path for path in sorted(libraries.glob("*.so*")) if not path.is_symlink()] + users
-    have = {path.name for path in libraries.iterdir()}
+    have = {path.name for path in (*libraries.iterdir(), *users)}
     needed = {name for path in objects for name in _needed(path)}
     missing = sorted(name for name in needed - have if not SYSTEM.match(name))
     defined = {symbol for path in objects for symbol, _ in _symbols(path, "--defined-only")}
@@ -28,15 +30,17 @@ def make(libraries: Path, users: list[Path], work: Path) -> list[str]:
         symbol for name in needed - set(missing) - have for symbol, _ in _symbols(_system(name), "--defined-only")
     }
     wanted: dict[str, set[str]] = defaultdict(set)
-    versioned = set()
+    versions: dict[str, str] = {}
     for path in objects:
         for symbol, version in _symbols(path, "--undefined-only"):
             if symbol not in defined and not GIVEN.match(version):
                 home = _home(version, missing)
+                if not home:
+                    raise RackError(f"{path.name} wants {symbol} {version}: in none of {', '.join(missing)}")
                 wanted[home].add(symbol)
-                versioned |= {home} if version else set()
+                versions |= {home: version} if version else {}
     for name in missing:
-        _compile(name, sorted(wanted[name]), name in versioned, libraries / name, work)
+        _compile(name, sorted(wanted[name]), versions.get(name, ""), libraries / name, work)
     return missing
 
 
@@ -44,18 +48,17 @@ def _home(version: str, missing: list[str]) -> str:
     """Symbols carry the name of their library as a version, or none; then any library that is loaded will do."""
     if version in missing:
         return version
-    like = version.lower() or "libcudart"
-    return next(name for name in missing if like in name)
+    like = re.split(r"[_.]", version.lower())[0] or "libcudart"  # libnuma_1.2 is of libnuma.so.1
+    return next((name for name in missing if like in name), "")
 
 
-def _compile(name: str, symbols: list[str], versioned: bool, target: Path, work: Path) -> None:
+def _compile(name: str, symbols: list[str], version: str, target: Path, work: Path) -> None:
     work.mkdir(parents=True, exist_ok=True)
     source, script = work / f"{name}.c", work / f"{name}.map"
     source.write_text("".join(map(_function, symbols)))
-    version = "NVSHMEM" if "nvshmem" in name else name
     script.write_text(f"{version} {{ global: *; }};\n")
     words = ["gcc", "-shared", "-fPIC", "-O0", "-w", "-fno-builtin", f"-Wl,-soname,{name}", "-o", target, source]
-    subprocess.run([*words, *([f"-Wl,--version-script={script}"] if versioned else [])], check=True)
+    subprocess.run([*words, *([f"-Wl,--version-script={script}"] if version else [])], check=True)
 
 
 def _function(symbol: str) -> str:
