@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import sys
 import time
 from collections.abc import Iterator
 
 import pytest
 
 from testbed.beds.gpu import models, place
-from testbed.beds.gpu.pod import KEY, PROBES, Pod
+from testbed.beds.gpu.pod import PROBES, Pod
 from testbed.standins.hub import tiny
 
 ONE, TWO = "gpu-recites--sglang-1node", "gpu-recites--sglang-2node"
-BENCH = "import sys; from sparkloom.measure.bench.command import bench; sys.exit(bench(sys.argv[1:]))"
 SOCKETS = {"NCCL_NET": "Socket", "NCCL_IB_DISABLE": "1"}
 COLD = 240.0  # seconds for a first token: Triton compiles
 
@@ -34,18 +31,6 @@ def ending() -> Iterator[list[Pod]]:
         pod.stop()
 
 
-def bench(pod: Pod, *words: str) -> list[dict[str, float]]:
-    folder, key = place.OUT / f"bench-{pod.name}", place.OUT / "key"
-    key.write_text(KEY)
-    asked = ["--url", f"http://{pod.address}:30000", "--api-key-file", str(key), "-o", str(folder), *words]
-    paths = {"PYTHONPATH": f"{place.PRODUCT / 'scripts'}:{place.SITE}"}
-    code, said = place.done([sys.executable, "-c", BENCH, *asked], 150, **paths)
-    assert code in (0, 1), said
-    (file,) = folder.rglob("*.json")
-    told = ("concurrency", "sum_tok_s", "decode_tok_s", "verdict")
-    return [{name: level[name] for name in told if name in level} for level in json.loads(file.read_text())["levels"]]
-
-
 def test_a_pod_without_a_gpu_is_refused_within_ten_seconds_with_its_cure(ending: list[Pod]) -> None:
     pod = Pod(ONE, 0, "none", gpu="void")
     ending.append(pod)
@@ -60,7 +45,7 @@ def test_one_rank_serves_text_and_comes_back_when_its_scheduler_is_killed(ending
     pod = Pod(ONE, 0, "one")
     ending.append(pod)
     first = pod.until(pod.serves, COLD)
-    levels = bench(pod, "-n", "1,4,16", "--max-tokens", "200")
+    levels = pod.bench("-n", "1,4,16", "--max-tokens", "200")
     figures = place.done("nvidia-smi --query-compute-apps=used_memory --format=csv,noheader,nounits")[1].split()
     assert pod.ask("/ready", PROBES)[0] == 200 and "sparkloom_rank_phase" in pod.ask("/metrics", PROBES)[1]
     own = pod.ask("/metrics/engine", PROBES)[1]
@@ -95,7 +80,7 @@ def test_two_ranks_serve_over_sockets_where_that_is_a_warning(ending: list[Pod])
     pods = [Pod(TWO, rank, "warn", plan={"rdma": False, "policy": "warn"}, env=SOCKETS) for rank in (0, 1)]
     ending += pods
     first = pods[0].until(lambda: all(pod.serves() for pod in pods), COLD)
-    levels = bench(pods[0], "-n", "1,8", "--max-tokens", "200")
+    levels = pods[0].bench("-n", "1,8", "--max-tokens", "200")
     os.kill(pods[0].schedulers()[-1], 9)
     back = pods[0].until(lambda: all(pod.serves(2) for pod in pods), 120)
     place.tell("tp2_warn", {"first_token_s": round(first, 1), "back_s": round(back, 1), "bench": levels})

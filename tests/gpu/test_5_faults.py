@@ -86,6 +86,18 @@ def test_a_bad_address_in_the_engine_is_named_and_the_group_is_back(faulty: Pod)
     assert "illegal-memory-access" in faulty.said or "illegal memory access" in told["cause"], told
 
 
+@pytest.mark.takes(120)
+def test_text_that_turns_to_garbage_is_told_by_bench_and_by_nothing_else(faulty: Pod) -> None:
+    """The engine's last matrix is spoilt while it serves: it stays healthy for whoever asks for tokens alone."""
+    told = {"before": faulty.bench("-n", "4", "--max-tokens", "200")[0]["guard"]}
+    for spoilt in ("noise", "nan"):
+        (faulty.run / f"fault-{spoilt}").touch()
+        told[spoilt] = faulty.bench("-n", "4", "--max-tokens", "200")[0]["guard"]
+    place.tell("fault_garbage", {**told, "phase": faulty.status["phase"], "epoch": faulty.status["epoch"]})
+    assert told["before"]["verdict"] == "ok", told
+    assert told["noise"]["verdict"] == "garbage" and told["nan"]["verdict"] != "ok", told
+
+
 @pytest.mark.takes(60)
 def test_a_bad_address_in_another_process_does_not_touch_the_engine(faulty: Pod) -> None:
     before = faulty.status["epoch"]

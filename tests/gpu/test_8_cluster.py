@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +18,8 @@ from testbed.beds.gpu import cluster, models, place
 from testbed.beds.gpu.pod import API, KEY, SECRETS, rendered
 from testbed.standins.hub import tiny
 
+SERVES = "] serving: "  # of the supervisor
+GUARD = "import sys; from sparkloom.onnode.memory_guard import main; sys.exit(main(sys.argv[1:]))"
 PROFILE, NAMESPACE = "gpu-recites--sglang-1node", "sparkloom"
 
 
@@ -29,7 +36,25 @@ def answer(address: str) -> str:
         return str(json.loads(said.read())["choices"][0]["message"]["content"])
 
 
-@pytest.mark.takes(150)
+def guarded(one: cluster.Cluster) -> dict[str, Any]:
+    """The node's memory guard, told that any memory is too little: it ends the engine, and the pod has it back."""
+    (log,) = Path("/var/log/pods").glob(f"{NAMESPACE}_*/*/0.log")
+    settings = place.OUT / "memory-guard.json"
+    settings.write_text(json.dumps({"floor_gib": 1e6, "namespace": NAMESPACE, "container": log.parent.name}))
+    begun, served = time.monotonic(), log.read_text().count(SERVES)
+    paths = {**os.environ, "PYTHONPATH": str(place.PRODUCT / "scripts")}
+    guard = subprocess.Popen([sys.executable, "-c", GUARD, str(settings)], env=paths)
+    try:
+        one.until("kubelet", lambda: "the engine was ended by the node's memory guard" in log.read_text(), 30)
+        told = {"named_s": round(time.monotonic() - begun, 1)}
+    finally:
+        guard.kill()
+    one.until("kubelet", lambda: log.read_text().count(SERVES) > served, 120)
+    lines = [line for line in log.read_text().splitlines() if "memory guard" in line]
+    return {**told, "back_s": round(time.monotonic() - begun, 1), "cause": lines[0].partition(" F ")[2]}
+
+
+@pytest.mark.takes(200)
 def test_kubernetes_runs_the_device_plugin_and_the_rank_as_rendered(runtime: str, nets: None) -> None:
     if why := cluster.absent():
         pytest.skip(why)
@@ -57,6 +82,7 @@ def test_kubernetes_runs_the_device_plugin_and_the_rank_as_rendered(runtime: str
             "restarts": pod["status"]["containerStatuses"][0]["restartCount"], "node": pod["spec"]["nodeName"],
         })  # fmt: skip
         assert said.strip()
+        place.tell("cluster", {"guard": guarded(one)})
         one.ask("DELETE", f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets/{engine['metadata']['name']}")
         gone = one.until("kubelet", lambda: not one.pods(NAMESPACE), 90)
         place.tell("cluster", {"gone_s": round(gone, 1)})

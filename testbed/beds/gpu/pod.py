@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import shutil
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -21,6 +22,7 @@ from testbed.beds.gpu.container import Container
 KEY, FILES, CACHES = "k" * 40, Path("/run/sparkloom-files"), Path("/run/sparkloom-cache")
 SECRETS = {"engine.yaml": f"api-key: {KEY}\n", "key": KEY, "keys": "c" * 40 + "\n", "secret": "s" * 64}
 API, PROBES = 30000, 20101
+BENCH = "import sys; from sparkloom.measure.bench.command import bench; sys.exit(bench(sys.argv[1:]))"
 
 
 def rendered(profile: str) -> list[dict[str, Any]]:
@@ -138,6 +140,19 @@ class Pod:
             return error.code, error.read().decode()
         except OSError as error:
             return 0, str(error)
+
+    def bench(self, *words: str) -> list[dict[str, Any]]:
+        """What `sparkloom bench` says of each level."""
+        folder, key = place.OUT / f"bench-{self.name}", place.OUT / "key"
+        key.write_text(KEY)
+        shutil.rmtree(folder, ignore_errors=True)
+        asked = ["--url", f"http://{self.address}:{API}", "--api-key-file", str(key), "-o", str(folder), *words]
+        paths = {"PYTHONPATH": f"{place.PRODUCT / 'scripts'}:{place.SITE}"}
+        code, said = place.done([sys.executable, "-c", BENCH, *asked], 150, **paths)
+        assert code in (0, 1), said
+        (file,) = folder.rglob("*.json")
+        told = ("concurrency", "sum_tok_s", "decode_tok_s", "guard")
+        return [{name: level[name] for name in told} for level in json.loads(file.read_text())["levels"]]
 
     def schedulers(self) -> list[int]:
         """Their pids on this machine."""

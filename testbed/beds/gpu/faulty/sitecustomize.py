@@ -1,5 +1,5 @@
-"""Faults in an engine's own process, on its own stream: a kernel that spins, one that writes where nothing is. And what
-torch counts there.
+"""Faults in an engine's own process, on its own stream: a kernel that spins, one that writes where nothing is, a last
+matrix that is spoilt while the engine serves. And what torch counts there.
 
 Python reads this by its name, where PYTHONPATH has its folder. A file in /tmp asks for a fault: its name says which.
 """
@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 RUNNER = "sglang.srt.model_executor.model_runner"
-SPIN, ILLEGAL, COUNT = Path("/tmp/fault-spin"), Path("/tmp/fault-illegal"), Path("/tmp/count-memory")
 CYCLES = int(1.7e9 * 60)  # about a minute: bounded, the card itself is never hung
 WRITE = """
 .version 7.0
@@ -28,7 +27,13 @@ ret;
 """
 
 
-def illegal():
+def spin(runner):
+    import torch
+
+    torch.cuda._sleep(CYCLES)
+
+
+def illegal(runner=None):
     import ctypes
 
     cuda, module, function = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_void_p()
@@ -37,7 +42,15 @@ def illegal():
     cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, None, None)
 
 
-def count():
+def noise(runner):
+    runner.model.lm_head.weight.data.normal_()
+
+
+def nan(runner):
+    runner.model.lm_head.weight.data.fill_(float("nan"))
+
+
+def count(runner):
     import json
 
     import torch
@@ -48,15 +61,19 @@ def count():
     print("torch counts:", json.dumps({**told, "free": free / 2**30, "whole": whole / 2**30}), flush=True)
 
 
+ASKED = {
+    Path("/tmp/fault-spin"): spin, Path("/tmp/fault-illegal"): illegal, Path("/tmp/fault-noise"): noise,
+    Path("/tmp/fault-nan"): nan, Path("/tmp/count-memory"): count,
+}  # fmt: skip
+
+
 def wrapped(real):
     def forward(self, *words, **named):
-        import torch
-
-        for file, fault in ((SPIN, lambda: torch.cuda._sleep(CYCLES)), (ILLEGAL, illegal), (COUNT, count)):
+        for file, fault in ASKED.items():
             if file.exists():
                 file.unlink()
                 print("asked by a test:", file, flush=True)
-                fault()
+                fault(self)
         return real(self, *words, **named)
 
     return forward
