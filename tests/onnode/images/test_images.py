@@ -99,6 +99,31 @@ def test_a_pull_is_followed_in_bytes_and_held_by_its_digest(place: Place, regist
 
 
 @REAL
+def test_an_image_that_no_group_has_is_the_kubelets_again(place: Place, registry: Registry, tmp_path: Path) -> None:
+    """Every engine that ever served here was pinned for good, and a disk that filled lost none of them."""
+    runtime, name, first = Runtime.here([place]), reference.parse(registry.image), registry.manifest
+    assert pulled(runtime, registry.image, tmp_path)[-1]["state"] == "done"
+    main.hold(runtime, registry.image, first, retag=False, serves=True)
+    second = registry.push()
+    assert pulled(runtime, registry.image, tmp_path)[-1]["state"] == "done"
+    main.hold(runtime, registry.image, second, retag=False)  # of an archive, or built here
+    main.hold(runtime, registry.image, second, retag=False, serves=True)
+
+    def released(*images: str) -> list[str]:
+        told = main.COMMANDS["release"]({"places": [place], "images": list(images)})["changed"]
+        return [one for one in told if one.startswith(name.name)]
+
+    def pinned() -> set[str]:
+        return {one for one in runtime.labelled("io.cri-containerd.pinned=pinned") if one.startswith(f"{name.name}@")}
+
+    assert released(name.at(first), name.at(second)) == [] and len(pinned()) == 2
+    assert released(name.at(second)) == [name.at(first)] and pinned() == {name.at(second)}
+    assert released() == [] and pinned() == {name.at(second)}, "what could not be had again stays"
+    main.hold(runtime, registry.image, first, retag=False, serves=True)
+    assert len(pinned()) == 2 and main.COMMANDS["release"]({"places": [], "images": []}) == {"changed": []}
+
+
+@REAL
 def test_a_moved_tag_is_seen_and_the_digest_of_before_stays(place: Place, registry: Registry, tmp_path: Path) -> None:
     runtime, first = Runtime.here([place]), registry.manifest
     assert pulled(runtime, registry.image, tmp_path)[-1]["state"] == "done"

@@ -20,7 +20,7 @@ ONLY_WHEN_CHANGING = {
     "roce_fabric": {"proof", "strangers", "undo"},  # who is let in is part of `probe`
     "k3s": {"images", "import", "install", "undo"},  # what is missing is told by the plan
     "multus": {"undo", "undo_programs"},
-    "model_serving": {"main", "ready", "wave", "waves"},
+    "model_serving": {"main", "ready", "release", "wave", "waves"},
     "gateway": {"prove"},
 }
 ONLY_AN_ORDER = {"main", "peers", "readback"}  # of a role whose other files are asked one by one

@@ -1,7 +1,8 @@
 """`images COMMAND`: JSON in on standard input, JSON out, so that a program can ask.
 
-`look`, `start`, `status` and `hold` are for one image that is pulled; `held`, `receive`, `import`, `importing` and
-`settle` for archives that are brought; `judge`, `build`, `building`, `publish` and `built` for one that is built here.
+`look`, `start`, `status` and `hold` are for one image that is pulled, `release` for all that were held; `held`,
+`receive`, `import`, `importing` and `settle` for archives that are brought; `judge`, `build`, `building`, `publish` and
+`built` for one that is built here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from sparkloom.onnode import asked as program
 from sparkloom.onnode.images import build, reference, sharing
 from sparkloom.onnode.images.build import Building
 from sparkloom.onnode.images.pull import Import, Pull, begun, forgotten
-from sparkloom.onnode.images.runtime import ImageError, Runtime
+from sparkloom.onnode.images.runtime import PINNED, SERVES, ImageError, Runtime
 
 
 def named(*names: str) -> list[str]:
@@ -33,9 +34,10 @@ def look(runtime: Runtime, image: str) -> dict[str, Any]:
     return {"tag": tag, "digests": sorted({*found.values(), *([tag] if tag else [])})}
 
 
-def hold(runtime: Runtime, image: str, digest: str, retag: bool) -> dict[str, Any]:
-    """The image can be named by its digest: an imported archive brings a tag only, and the kubelet asks by digest."""
-    wanted = reference.parse(image)
+def hold(runtime: Runtime, image: str, digest: str, retag: bool, serves: bool = False) -> dict[str, Any]:
+    """The image can be named by its digest: an imported archive brings a tag only, and the kubelet asks by digest.
+    `serves`: for a group, and no longer than one has it; what was pinned for another reason stays."""
+    wanted, others = reference.parse(image), runtime.labelled(PINNED).items() - runtime.labelled(SERVES).items()
     found = runtime.digests(*named(wanted.tagged, wanted.at(digest)), f"target.digest=={digest}")
     source = next((name for name, held in found.items() if held == digest), "")
     if not source:
@@ -45,7 +47,20 @@ def hold(runtime: Runtime, image: str, digest: str, retag: bool) -> dict[str, An
     for target in changed:
         runtime.run("images", "tag", "--force", source, target)
     for target in targets:
-        runtime.pin(target)
+        runtime.pin(target, *([SERVES] if serves and (target, digest) not in others else []))
+    return {"changed": changed}
+
+
+def release(asked: dict[str, Any]) -> dict[str, Any]:
+    """Of what was held for groups, all that none has: the kubelet may tidy it away when a disk fills."""
+    try:
+        runtime = here(asked)
+    except ImageError:
+        return {"changed": []}
+    kept = {image.rpartition("@")[2] for image in asked["images"]}
+    changed = [name for name, digest in runtime.labelled(SERVES).items() if not {name, digest} & kept]
+    for name in changed:
+        runtime.run("images", "label", name, *(f"{label.partition('=')[0]}=" for label in (PINNED, SERVES)))
     return {"changed": changed}
 
 
@@ -98,8 +113,11 @@ COMMANDS: program.Commands = {
     "look": lambda asked: look(here(asked), asked["image"]),
     "start": lambda asked: pull(asked).start(),
     "status": lambda asked: pull(asked).status(),
-    "hold": lambda asked: hold(here(asked), asked["image"], asked["digest"], bool(asked.get("retag"))),
+    "hold": lambda asked: hold(
+        here(asked), asked["image"], asked["digest"], bool(asked.get("retag")), bool(asked.get("serves"))
+    ),
     "held": held,
+    "release": release,
     "receive": lambda asked: begun(Path(asked["file"]), int(asked["size"])),
     "import": lambda asked: importing(asked).start(),
     "importing": lambda asked: importing(asked).status(),

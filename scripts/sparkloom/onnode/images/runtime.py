@@ -14,6 +14,7 @@ SPACE = "k8s.io"  # containerd's namespace of all that Kubernetes runs
 HOSTS = Path("/etc/containerd/certs.d")  # mirrors, where containerd itself is asked
 SECONDS = 60.0
 PINNED = "io.cri-containerd.pinned=pinned"
+SERVES = "sparkloom.serves=true"  # beside it, where a group is the only reason
 UNPACK = {".tar.zst": "zstd -dcq", ".tar.gz": "gzip -dc", ".tgz": "gzip -dc"}
 
 
@@ -63,9 +64,14 @@ class Runtime:
         rows = (row.split() for row in self.run("images", "check").splitlines()[1:])
         return {row[2] for row in rows if len(row) > 3 and row[3] == "complete"}
 
-    def pin(self, name: str) -> None:
+    def labelled(self, label: str) -> dict[str, str]:
+        """As `digests`, of those that bear it."""
+        key, _, value = label.partition("=")
+        return self.digests(f'labels."{key}"=={value}')
+
+    def pin(self, name: str, *more: str) -> None:
         """The kubelet removes unused images when a disk fills; one that serves, or could not be had again, stays."""
-        self.run("images", "label", name, PINNED)
+        self.run("images", "label", name, PINNED, *more)
 
     def importing(self, file: str) -> list[str]:
         """The command that imports an archive; ctr's own reading of compressed ones depends on its release."""

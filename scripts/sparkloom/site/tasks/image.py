@@ -19,8 +19,9 @@ Asked = Mapping[str, Any]  # the image, and where containerd may be
 
 def ask(
     context: Context,
-    # What it has of one image, of several, or of one of ours; or whether there is room for a build.
-    question: Literal["look", "held", "built", "judge"],
+    # What it has of one image, of several, or of one of ours; whether there is room for a build; or to let go of all
+    # that was held for groups and is none of these.
+    question: Literal["look", "held", "built", "judge", "release"],
     asked: Asked,
 ) -> Data:
     """A dry run leaves no program there."""
@@ -32,8 +33,9 @@ def hold(
     asked: Asked,
     digest: str,  # under which it can be named then
     retag: bool = False,  # whether the tag is made to mean it too
+    serves: bool = False,  # for a group, and no longer than one has it
 ) -> Data:
-    answer = Remote.of(context, "images").ask("hold", {**asked, "digest": digest, "retag": retag})
+    answer = Remote.of(context, "images").ask("hold", {**asked, "digest": digest, "retag": retag, "serves": serves})
     return {"changed": bool(answer["changed"])}
 
 
