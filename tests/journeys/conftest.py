@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -67,13 +67,14 @@ class Sparks:
     port: int
     running: list[subprocess.Popen[str]] = field(default_factory=list)
 
-    def begin(self, order: Sequence[int] = (1, 2, 3, 4)) -> None:
-        """spark-N at its address; another order is what a power cut can leave."""
+    def begin(self, order: Sequence[int] = (1, 2, 3, 4), at: Mapping[int, str] | None = None) -> None:
+        """spark-N at its address; another order is what a power cut can leave. `at`: another address of some."""
         self.end()
-        for n, address in zip(order, self.addresses, strict=True):
+        addresses = [(at or {}).get(n, address) for n, address in zip(order, self.addresses, strict=True)]
+        for n, address in zip(order, addresses, strict=True):
             words = [str(SPARK), str(self.path.parent), f"spark-{n}", address, str(self.port)]
             self.running.append(subprocess.Popen(words, stderr=subprocess.PIPE, text=True))
-        for one, address in zip(self.running, self.addresses, strict=True):
+        for one, address in zip(self.running, addresses, strict=True):
             _wait(one, [str(self.path / "ssh"), *UNKNOWN, f"nvidia@{address}", "true"])
 
     def end(self) -> None:

@@ -27,11 +27,9 @@ def nobody_listens() -> int:
 
 def off(home: Path, name: str = "evening") -> Path:
     """A site that does not answer: no SSH, no cluster, and no address of anybody else's."""
-    port = nobody_listens()
+    port = silent(home, name)
     site = home / "inventories" / name
     shutil.copytree(REPO / "inventories" / "gb10", site)
-    (home / ".kube").mkdir(exist_ok=True)
-    (home / ".kube" / f"sparkloom-{name}").write_text(KUBECONFIG % port)
     hosts = site / "hosts.yml"
     hosts.write_text(
         re.sub(r"ansible_host: spark(\d)\.local", rf"ansible_host: 127.0.0.1\1, ansible_port: {port}", _here(hosts))
@@ -41,6 +39,14 @@ def off(home: Path, name: str = "evening") -> Path:
     own = own.replace("name: gb10", f"name: {name}").replace("sparkloom-gb10", f"sparkloom-{name}")
     cluster.write_text(own)
     return site
+
+
+def silent(home: Path, name: str) -> int:
+    """A kubeconfig whose server does not answer; its port."""
+    port = nobody_listens()
+    (home / ".kube").mkdir(exist_ok=True)
+    (home / ".kube" / f"sparkloom-{name}").write_text(KUBECONFIG % port)
+    return port
 
 
 def _here(file: Path) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.journeys.conftest import Sparks
+from tests.journeys.sites import silent
 from tests.journeys.terminal import Terminal
 from tests.journeys.test_first_evening import _state
 from tests.places import REPO
@@ -46,6 +47,12 @@ def fingerprint(sparks: Sparks, n: int) -> str:
     return subprocess.run(["ssh-keygen", "-lf", str(file)], capture_output=True, text=True, check=True).stdout.split()[
         1
     ]
+
+
+def renew(sparks: Sparks, n: int) -> None:
+    key = sparks.path.parent / f"spark-{n}.key"
+    key.unlink()
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True, input=b"y")
 
 
 def kept_connections(owner: Terminal) -> list[str]:
@@ -91,9 +98,7 @@ def test_boxes_that_changed_places_are_all_named_and_nothing_is_written(owner: T
 def test_a_new_box_at_an_old_address_is_asked_about(owner: Terminal, sparks: Sparks) -> None:
     known = init(owner, sparks)
     first = known.read_text()
-    key = sparks.path.parent / "spark-2.key"
-    key.unlink()
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True, input=b"y")
+    renew(sparks, 2)
     sparks.begin()
     seen = owner.type(f"sparkloom up --tags preflight {SITE}", 1)
     seen.has("spark-2's address", "no run has seen", "replaced", "ssh-keygen -f", "-R spark-2", fingerprint(sparks, 2))
@@ -101,6 +106,43 @@ def test_a_new_box_at_an_old_address_is_asked_about(owner: Terminal, sparks: Spa
     assert "replaced" not in owner.type(f"sparkloom up --tags preflight {SITE}", 1).has("cause: all").text
     now = known.read_text()
     assert sorted(now.splitlines()) != sorted(first.splitlines()) and now.count("machine-id=") == 4
+
+
+def test_one_address_that_changed_is_named_by_every_command_and_its_box_is_known_again(
+    owner: Terminal, sparks: Sparks
+) -> None:
+    """As a router does that knows one lease less: nobody is at spark-2's address, which has another one."""
+    before, known = _state(), init(owner, sparks)
+    record = known.read_text()
+    silent(owner.home, "home")
+    old, new = sparks.addresses[1], "127.0.0.19"
+    sparks.begin(at={2: new})
+    gone = ("spark-2", f"does not answer on SSH at {old}", "Connection refused", "ansible_host", "hosts.yml")
+    owner.type(f"sparkloom up {SITE}", 1).has(*gone)
+    owner.type(f"sparkloom doctor {SITE}", 1).has(*gone[:3])
+    seen = owner.type(f"sparkloom status {SITE}", 1).has(*gone)
+    assert seen.text.count("no rank was started here") == 3, "the others tell"
+    hosts = known.with_name("hosts.yml")
+    hosts.write_text(hosts.read_text().replace(old, new))
+    seen = owner.type(f"sparkloom up --tags preflight {SITE}", 1)
+    assert "answered by" not in seen.text and old not in seen.text
+    assert owner.type(f"sparkloom status {SITE}", 1).text.count("no rank was started here") == 4
+    assert (record, _state()) == (known.read_text(), before)
+
+
+def test_one_host_key_that_changed_is_named_by_every_command(owner: Terminal, sparks: Sparks) -> None:
+    """A system that was installed anew, or somebody between."""
+    before, known = _state(), init(owner, sparks)
+    record = known.read_text()
+    silent(owner.home, "home")
+    renew(sparks, 3)
+    sparks.begin()
+    named = (f"spark-3's address ({sparks.addresses[2]})", "no run has seen", fingerprint(sparks, 3), "-R spark-3")
+    owner.type(f"sparkloom up {SITE}", 1).has(*named, "nothing was written")
+    owner.type(f"sparkloom doctor {SITE}", 2).has(*named)
+    seen = owner.type(f"sparkloom status {SITE}", 1)
+    assert seen.text.count("no rank was started here") == 3, "a stranger's words are no Spark's"
+    assert (record, _state()) == (known.read_text(), before)
 
 
 def test_a_site_without_a_record_gets_one_at_its_next_run(owner: Terminal, sparks: Sparks) -> None:

@@ -37,7 +37,11 @@ def test_each_spark_speaks_for_itself_and_what_none_knows_is_said(site: Path, mo
     text = without_api.text(shown).splitlines()
     assert "Connection refused" in text[0] and text[2:5] == ["spark1", *(f"  {one}" for one in SAYS["spark1"]["told"])]
     assert text[5:7] == ["spark2", "  does not answer on SSH at 127.0.0.12 (Connection refused)"]
-    assert text[8] == "  gave no answer in time" and text[-1].startswith("not known without the API")
+    assert (
+        text[7].startswith("  ansible_host")
+        and text[9] == "  gave no answer in time"
+        and text[-1].startswith("not known without the API")
+    )
 
 
 def test_what_no_spark_tells_either_stays_unusable_input(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,6 +67,6 @@ def test_who_is_too_late_is_not_waited_for(tmp_path: Path, site: Path, monkeypat
     monkeypatch.setattr(without_api, "program", lambda name: str(slow))
     monkeypatch.setattr(without_api, "SECONDS", 2)
     nodes = without_api.look(AWAY, site, pods="glm-rank*-0", lines=5)["nodes"]
-    assert nodes["spark2"] == ["gave no answer in time"] and nodes["spark1"][:2] == ["sparks", "-i"]
+    assert nodes["spark2"][0] == "gave no answer in time" and nodes["spark1"][:2] == ["sparks", "-i"]
     asked = {"do": "without_api", "namespace": "sparkloom", "pods": "glm-rank*-0", "lines": 5}
     assert json.loads(nodes["spark1"][-1]) == asked

@@ -51,7 +51,8 @@ def _answers(inventory: Path, args: Data) -> Data:
 
 def _lines(name: str, answer: Data) -> list[str]:
     said = " ".join(str(answer.get("msg", "gave no answer in time")).split())
-    return list(answer.get("told") or [unreached(name, said).message])
+    away = unreached(name, said)
+    return list(answer.get("told") or [away.message, away.fix])
 
 
 def text(shown: Data) -> str:
