@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from sparkloom import case
+from sparkloom.onnode.host_metrics import disks, main
 from sparkloom.onnode.now import picture, pods
 from sparkloom.onnode.now.groups import Look, Observed
+from sparkloom.onnode.now.labels import HOSTS
 from sparkloom.render.manifests import names
 from sparkloom.site import status
 from sparkloom.site.groups import proof
@@ -103,6 +105,39 @@ def test_a_node_that_is_off_is_named_before_kubernetes_knows_and_its_rank_is_not
     text = status.text(shown)
     assert why in text
     assert not shown["serving"] and "epoch 3 ended: rank 3 on spark4 is gone: no word for 10 s" in text
+
+
+def test_a_disk_that_fills_and_a_clock_that_is_off_are_told_beside_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, _ = serve(monkeypatch)
+    exporter = {"metadata": {"name": "hosts", "labels": dict(HOSTS)}, "spec": {"nodeName": "spark3"},
+                "status": {"phase": "Running"}}  # fmt: skip
+    ranks, spoken, asked = cluster.api, cluster.ask, []
+
+    def api(path: str, query: Any, accept: str) -> Any:
+        if path.endswith("/leases"):
+            meta = {"name": "spark1", "managedFields": [{"time": "2026-11-26T12:00:00Z"}]}
+            return {"items": [{"metadata": meta, "spec": {"renewTime": "2026-11-26T11:00:00.000000Z"}}]}
+        mine = (
+            path.endswith("/pods")
+            and HOSTS.items() <= dict(pair.split("=") for pair in query["labelSelector"].split(",")).items()
+        )
+        return {"items": [exporter]} if mine else ranks(path, query, accept)
+
+    def ask(pod: Any, port: int, path: str) -> bytes:
+        if pod.metadata.name != "hosts":
+            return spoken(pod, port, path)
+        asked.append(path)
+        told = [(disks.FREE[0], {"folder": "/var/lib"}, 512.0 * 2**20), (main.WRITTEN.name, {}, time.time())]
+        return main.page(told).encode()
+
+    monkeypatch.setattr(cluster, "api", api)
+    monkeypatch.setattr(cluster, "ask", ask)
+    shown = status.status()
+    assert shown["serving"] and len(asked) == 1, "neither is the group's own state"
+    assert shown["problems"] == status.text(shown).splitlines()[-2:] == [
+        "spark3: 0.5 GiB free on the file system of /var/lib",
+        "spark1: its clock is 3,600 s behind the cluster's; timedatectl set-ntp true on it",
+    ]  # fmt: skip
 
 
 def test_a_rank_that_is_only_slow_to_say_so_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -232,7 +232,7 @@ def test_a_site_with_one_profile_has_every_key_and_word_that_it_had(monkeypatch:
     assert list(now) == [
         "site", "serving", "asked", "profile", "model", "config_hash", "current", "proved", "since", "engine",
         "release", "image", "digest", "transport", "rails", "restarts", "ranks", "failed", "groups", "operation",
-        "fabric",
+        "fabric", "problems",
     ]  # fmt: skip
     assert now["serving"] and now["current"] is True and [one["name"] for one in now["groups"]] == [OSS]
     assert status.text(now).splitlines()[0] == f"gb10: {OSS} serves since {AT}, config {now['config_hash']}"

@@ -224,3 +224,8 @@ class Cluster(Strict):
     models: dict[str, str] = Field(default={}, description="model -> commit, of the site's lock file")
 
     __hash__ = object.__hash__  # one that is read once is planned once
+
+    @property
+    def called(self) -> dict[str, str]:
+        """What the inventory calls nodes, by the cluster's names for them."""
+        return {node.kubernetes_node: node.name for node in self.nodes}

@@ -17,6 +17,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.base.repository import place
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import require_own
+from sparkloom.onnode.host_metrics import certificates
 from sparkloom.onnode.kube import JSON
 from sparkloom.onnode.now import seen
 from sparkloom.onnode.now.pods import ready as is_ready
@@ -71,10 +72,16 @@ class Client:
                 rule="missing-file",
             )
         try:
-            return cls(client.CoreV1Api(patience.api_client(kubeconfig)), namespace)
+            made = cls(client.CoreV1Api(patience.api_client(kubeconfig)), namespace)
+            own = made.core.api_client.configuration.cert_file
+            ended = certificates.ended(Path(own).read_text()) if own else ""
         except Exception as error:  # the library's reader trips over what is no kubeconfig in a dozen ways
             told = f"not a kubeconfig: {error or type(error).__name__}"
             raise InputError.single(kubeconfig, " ".join(told.split()), rule="kubeconfig") from None
+        if ended:
+            told = f"its certificate ended on {ended}, and {patience.here()}. {patience.RENEWS}; {patience.COPY}"
+            raise InputError.single(kubeconfig, told, rule="kubeconfig")
+        return made
 
     def pods(self, labels: dict[str, str]) -> list[Any]:
         return seen.pods(self, self.namespace, labels)

@@ -130,8 +130,7 @@ def one(reached: Client, group: RenderedGroup, *, on_demand: bool) -> dict[str, 
     told = {"name": group.name, "label": label, "profile": group.profile, "idle_minutes": int(on_demand)}
     there = observe({"groups": [told]}, look)[0]
     ranks = [{"rank": rank.index, "node": rank.place.node.name} for rank in launch.ranks]
-    names = {node.kubernetes_node: node.name for node in site.nodes}
-    return drawn(replace(there, record={"ranks": ranks}), look, names)
+    return drawn(replace(there, record={"ranks": ranks}), look, site.called)
 
 
 def gatherer(inventory: str | Path | None) -> Gatherer:

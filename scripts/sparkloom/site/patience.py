@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -113,6 +114,10 @@ def passing(error: Exception, method: str) -> bool:
     return method in HARMLESS or isinstance(cause, NewConnectionError)
 
 
+def here() -> str:
+    return f"it is {datetime.now(UTC):%Y-%m-%d %H:%M} UTC here"
+
+
 def trouble(error: BaseException) -> str:
     """What the cluster's API said, in one line, with what to look at; empty when the error is none of the API's."""
     import sys
@@ -133,10 +138,14 @@ def trouble(error: BaseException) -> str:
         reason = getattr(error, "reason", None) or error
         words = str(reason).split(">: ")[-1].split("Error('")[-1].removesuffix("')") or type(error).__name__
         cure = "is its first server up, and its address in the kubeconfig right?"
+        if getattr(next(iter(reason.args), None), "verify_code", 0) in OUT_OF_TIME:
+            cure = f"{here()}: is that so, and on its server (`timedatectl`)? {RENEWS}"
         return f"the cluster's API cannot be reached: {' '.join(words.split())}; {cure}"
     return ""
 
 
+OUT_OF_TIME = (9, 10)  # OpenSSL's codes: X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED
+RENEWS = "K3s renews certificates as it starts (`systemctl restart k3s` on its server)"
 NOT_YET = f"(it has started, and has not read its own rules in {STARTS:.0f} s; the log of its server says why)"
 COPY = (
     "playbooks/cluster.yml writes it anew for a K3s of ours; cluster.kubernetes.kubeconfig in cluster.yml names another"

@@ -8,7 +8,7 @@ from typing import Any
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.case import Inventory
-from sparkloom.onnode.now import picture
+from sparkloom.onnode.now import ground, picture
 from sparkloom.onnode.now.groups import WORDS, Observed, healthy, resting
 from sparkloom.site import facts, lease, now
 from sparkloom.site.now import Site
@@ -38,7 +38,8 @@ def status(inventory: Inventory = None, profile: str | None = None, group: str |
     else:
         shown = _alone(site, _group(only, site) if only else None, profile, named=bool(group or site.planned.listed))
     measured = picture.fabric(facts.measured(site.cluster)) if len(site.cluster.nodes) > 1 else None
-    return shown | {"operation": _operation(site), "fabric": measured}
+    problems = ground.ill(site.look, site.cluster.called)
+    return shown | {"operation": _operation(site), "fabric": measured, "problems": problems}
 
 
 def _group(one: Observed, site: Site) -> Shown:
@@ -138,6 +139,7 @@ def text(shown: Shown) -> str:
     if (fabric := shown.get("fabric")) and fabric["slowest_gbit"] is not None:
         speed = f"{fabric['slowest_gbit']:.4g} Gb/s between the slowest two"
         lines.append(f"rails: {speed} on {fabric['time']}, {fabric['verdict']}")
+    lines += shown.get("problems", ())
     if shown.get("operation"):
         lines.append(str(shown["operation"]))
     if several and len(shown["groups"]) > 1:

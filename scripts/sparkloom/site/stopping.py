@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from functools import partial
-
-from cryptography import x509
 
 from sparkloom.base.errors import InputError
 from sparkloom.judge.fleet import steps
 from sparkloom.launch import patience
 from sparkloom.launch.groups import Placed
 from sparkloom.onnode import stopping
-from sparkloom.onnode.now import picture
+from sparkloom.onnode.host_metrics import certificates
+from sparkloom.onnode.now import ground, picture
 from sparkloom.onnode.now.groups import Observed, label
 from sparkloom.onnode.now.labels import CONFIG_HASH, ENGINES, PROFILE
 from sparkloom.render.manifests import gateway
@@ -59,6 +57,8 @@ def start(site: Site, chosen: Sequence[Observed], say: Say) -> list[str]:
         say(f"{name} is not stopped; `sparkloom status {name}` says what it is at")
     if missing := [f"{one.name} was not started: {told}" for one in rest.values() for told in _hindered(site, one)]:
         return missing
+    for problem in ground.ill(site.look, site.cluster.called):
+        say(problem)
     for wave in steps.order([Placed(name, one.profile, tuple(one.nodes)) for name, one in rest.items()], {}):
         begun = [rest[name] for name in wave.start]
         for one in begun:
@@ -91,8 +91,5 @@ def _hindered(site: Site, one: Observed) -> Iterator[str]:
 
 def _ended(site: Site) -> list[str]:
     """The endpoint's certificate, where its time is over."""
-    kept = site.reached.secret(gateway.TLS_SECRET)
-    until = x509.load_pem_x509_certificate(kept["tls.crt"].encode()).not_valid_after_utc if kept else None
-    if until is None or until > datetime.now(UTC):
-        return []
-    return [f"the endpoint's certificate ended on {until:%Y-%m-%d}; playbooks/gateway.yml renews it"]
+    day = certificates.ended((site.reached.secret(gateway.TLS_SECRET) or {}).get("tls.crt", ""))
+    return [f"the endpoint's certificate ended on {day}; playbooks/gateway.yml renews it"] if day else []

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sparkloom.onnode.host_metrics import disks, main
 from sparkloom.onnode.kube import Unreached
 from sparkloom.onnode.now.gather import Gatherer
 from sparkloom.onnode.now.labels import PROFILE
@@ -60,6 +62,42 @@ def test_a_spark_tells_what_it_measures_now_and_what_it_does_not_is_left_out(sit
     assert second == {"available_bytes": 23.4 * 2**30}, "never 0"
     assert third == {}, "what was written ten minutes ago is not of now"
     assert fourth["celsius"] == 64.0
+
+
+def test_a_disk_that_fills_is_named_with_who_holds_most(site: Recorded) -> None:
+    """Only Prometheus' alert knew: a person whose engine failed for it saw a group that starts again and again."""
+    site.measure()
+    gib = 2.0**30
+    held = [("/var/lib/docker", 5.8), ("/var/lib/containerd", 31.25)]
+    told = [
+        (disks.FREE[0], {"folder": "/var/lib"}, 3.1 * gib), (disks.FREE[0], {"folder": "/home"}, 300 * gib),
+        *((disks.HELD[0], {"folder": "/var/lib", "holder": name}, size * gib) for name, size in held),
+        (main.WRITTEN.name, {}, AT),
+    ]  # fmt: skip
+    site.exported["hosts-1"] = main.page(told)
+    shown = site.gathers().look()
+    assert shown["problems"] == [
+        "spark2: 3.1 GiB free on the file system of /var/lib; /var/lib/containerd holds most, 31.2 GiB"
+    ]
+    assert "disks" not in shown["nodes"][0]["now"]
+
+
+def test_a_clock_that_is_off_is_named_and_nobody_is_away_for_it(site: Recorded) -> None:
+    """Its Lease bears its own time: one clock three minutes ahead made every other Spark one that says nothing."""
+    for node, own in (("spark1", 0), ("spark2", 3), ("spark3", 0), ("spark4", -61)):
+        renewed = datetime(2026, 11, 26, 12, 3, 40, 500_000, timezone.utc) + timedelta(minutes=own)  # noqa: UP017
+        fields = [{"manager": "kubelet", "time": "2026-11-26T11:00:00Z"}, {"time": "2026-11-26T12:03:40Z"}]
+        site.leases.append({"metadata": {"name": node, "managedFields": fields},
+                            "spec": {"renewTime": renewed.isoformat()}})  # fmt: skip
+    shown = site.gathers().look()
+    assert shown["serving"] and {rank["state"] for one in shown["groups"] for rank in one["ranks"]} == {"ready"}
+    assert shown["problems"] == [
+        "spark2: its clock is 180 s ahead of the cluster's; timedatectl set-ntp true on it",
+        "spark4: its clock is 3,660 s behind the cluster's; timedatectl set-ntp true on it",
+    ]
+    site.leases[2]["metadata"]["managedFields"][1]["time"] = "2026-11-26T12:02:00Z"
+    site.silent = {"glm-rank0-0"}
+    assert "spark3 says nothing since 2026-11-26T12:02:00+00:00" in group(site.gathers().look(), OSS)["cause"]
 
 
 def test_a_group_sleeps_another_wakes_and_neither_is_an_error(site: Recorded) -> None:
@@ -193,6 +231,14 @@ def test_a_cluster_that_does_not_answer_gives_no_picture(site: Recorded) -> None
 def test_no_secret_and_no_argument_is_in_it(site: Recorded) -> None:
     text = json.dumps(site.gathers().look())
     assert "argv" not in text and "engine-own-key" not in text and "api-key" not in text
+
+
+def test_the_api_spells_no_names_as_null(site: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """K3s 1.32 does, of a namespace in which nothing is served yet: `status` called its API one that gives no list."""
+    asked = site.api
+    monkeypatch.setattr(site, "api", lambda path, query, accept: {"items": asked(path, query, accept)["items"] or None})
+    site.maps, site.pods, site.sets = {}, [], []
+    assert {one["state"] for one in site.gathers().look()["groups"]} == {"down"}
 
 
 def test_plain_objects_are_asked_like_the_clients_own() -> None:

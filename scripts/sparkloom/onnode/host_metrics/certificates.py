@@ -11,6 +11,7 @@ import binascii
 import glob
 import re
 import ssl
+import time
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -67,6 +68,12 @@ def ends(text: str) -> Iterator[float]:
             yield not_after(base64.b64decode("".join(body.split()), validate=True))
         except (ValueError, binascii.Error):
             continue
+
+
+def ended(text: str) -> str:
+    """The day on which the first of them did; empty while all last."""
+    end = datetime.fromtimestamp(min(ends(text), default=0), timezone.utc)  # noqa: UP017 - 3.10
+    return f"{end:%Y-%m-%d}" if 0 < end.timestamp() <= time.time() else ""
 
 
 def not_after(der: bytes) -> float:

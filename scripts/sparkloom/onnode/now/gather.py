@@ -11,13 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from queue import Empty, Queue
 from typing import Any, Protocol
 
 from sparkloom.base.json_text import mapping
 from sparkloom.onnode.kube import JSON, Unreached
-from sparkloom.onnode.now import pods, seen
+from sparkloom.onnode.now import ground, pods, seen
 from sparkloom.onnode.now.groups import Applied, Facts, Look, replicas
 from sparkloom.onnode.now.labels import ENGINES, HOSTNAME, HOSTS, ONLY_SERVED, PART_OF, RANK, ROUTER
 from sparkloom.onnode.now.picture import picture
@@ -82,8 +82,8 @@ class Gatherer:
         asked = [pod for pod in ranks if _answers(pod)] if facts.get("gauges") else []
         counted = at_once(lambda pod: self._counted(pod, facts), asked)
         made = {pod: page for pod, page in counted.items() if page is not None}
-        exporters = seen.pods(self.reached, self.namespace, HOSTS) if facts.get("gauges") else []
-        hosts = at_once(self._host, exporters)
+        exporters = [] if self.only else seen.pods(self.reached, self.namespace, HOSTS)
+        hosts = at_once(self._host, [pod for pod in exporters if not pods.away(pods.place(pod), nodes)])
         now = self.clock()
         return Look(
             at=now,
@@ -140,20 +140,27 @@ class Gatherer:
         found: dict[str, dict[str, Any]] = {}
         heard = self._heard()
         for node in map(Seen, seen.listed(self.reached, "/api/v1/nodes", {})):
-            last = heard.get(node.metadata.name)
-            late = last and max(heard.values()) - last > LATE
+            last, ahead = heard.get(node.metadata.name, (None, 0.0))
+            late = last and max(at for at, _ in heard.values()) - last > LATE
             since = pods.utc(last) if last and late else pods.unready_since(node)
-            facts = {"ready": pods.ready(node), "cordoned": bool(node.spec.unschedulable), "away_since": since}
+            facts = {"ready": pods.ready(node), "cordoned": bool(node.spec.unschedulable), "away_since": since,
+                     "clock_ahead": ahead}  # fmt: skip
             found |= dict.fromkeys((node.metadata.name, (node.metadata.labels or {}).get(HOSTNAME, "")), facts)
         return found
 
-    def _heard(self) -> dict[str, Any]:
-        """When each node last said that it is there; nothing for who may not read that."""
+    def _heard(self) -> dict[str, tuple[datetime, float]]:
+        """When each node last said that it is there, and how far its own clock was ahead then, in seconds; nothing for
+        who may not read that. The time is the API's, which it keeps of every write."""
         try:
-            leases = map(Seen, seen.listed(self.reached, LEASES, {}))
-            return {lease.metadata.name: lease.spec.renew_time for lease in leases if lease.spec.renew_time}
+            leases = [Seen(lease) for lease in seen.listed(self.reached, LEASES, {})]
         except Unreached:
             return {}
+        found = {}
+        for lease in (one for one in leases if one.spec.renew_time):
+            own = lease.spec.renew_time
+            at = max((by.time for by in lease.metadata.managed_fields or () if by.time), default=own)
+            found[str(lease.metadata.name)] = at, (own - at).total_seconds()
+        return found
 
     # --- what is said by who runs there -----------------------------------------------------------------------
 
@@ -168,9 +175,12 @@ class Gatherer:
         page = self._asked(pod, _port(pod, API_PORT), "/metrics")
         return str(pod.metadata.name), figures(page or b"", facts.get("gauges") or {}) or None
 
-    def _host(self, exporter: Any) -> tuple[str, dict[str, float]]:
+    def _host(self, exporter: Any) -> tuple[str, dict[str, Any]]:
         """A node by its name, and its figures of now; those that are not there, or are not of now, are left out."""
-        found = figures(self._asked(exporter, HOSTS_PORT, HOSTS_PAGE) or b"", OF_HOST)
+        page = self._asked(exporter, HOSTS_PORT, HOSTS_PAGE) or b""
+        found: dict[str, Any] = dict(figures(page, OF_HOST))
+        if full := ground.fills(page.decode(errors="replace")):
+            found["disks"] = full
         written = found.pop("written", 0.0)
         return str(exporter.spec.node_name), found if abs(self.clock() - written) < FRESH else {}
 

@@ -38,7 +38,7 @@ class Look:
     warnings: Mapping[str, str] = field(default_factory=dict)
     reports: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
     gauges: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    hosts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by the node's name: `gather.OF_HOST`
+    hosts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by the node's name: `gather.OF_HOST`, disks
     rates: Mapping[str, float] = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sparkloom.onnode.now import bars, pods
+from sparkloom.onnode.now import bars, ground, pods
 from sparkloom.onnode.now.groups import WORDS, Facts, Look, Observed, Shown, healthy, observe, state
 
 FORMAT = 1
@@ -21,11 +21,12 @@ BLIND = Look()  # what is seen of a cluster that never answered
 def picture(facts: Facts, look: Look) -> Shown:
     names = {node["kubernetes_node"]: node["name"] for node in facts.get("nodes", ())}
     groups = [group(one, look, names) for one in observe(facts, look)]
+    problem = [facts["problem"]] if facts.get("problem") else [] if facts else [UNKNOWN]
     return {
         "format": FORMAT,
         "site": facts.get("site"),
         "at": round(look.at, 1),
-        "problems": [facts["problem"]] if facts.get("problem") else [] if facts else [UNKNOWN],
+        "problems": [*problem, *ground.ill(look, names)],
         "serving": bool(groups) and all(healthy(one) for one in groups if one["listed"] or one["ranks"]),
         "tokens_per_second": _sum(one["tokens_per_second"] for one in groups),
         "running": _sum(one["running"] for one in groups),

@@ -112,7 +112,7 @@ def waits(
     pod: Any,
     warnings: Mapping[str, str],
     nodes: Mapping[str, Mapping[str, Any]],
-    named: str = "engine.image in the profile",
+    named: str = "playbooks/serve.yml brings it anew, if engine.image in the profile is right",
 ) -> str:
     """Empty for a pod that has nothing to wait for. `warnings`: the last one of each object, by its name;
     `named`: where its image is."""

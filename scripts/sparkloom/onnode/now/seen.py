@@ -25,7 +25,9 @@ def listed(
 ) -> list[dict[str, Any]]:
     asked = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items()), **query}
     told = reached.api(path, {key: value for key, value in asked.items() if value}, accept)
-    items = told.get("items") if isinstance(told, dict) else None
+    items = told.get("items", "") if isinstance(told, dict) else ""
+    if items is None:  # how the API spells none, of names only
+        return []
     if not isinstance(items, list):
         raise Unreached(f"the cluster's API gave no list for {path}")
     return [item for item in items if isinstance(item, dict)]
@@ -74,7 +76,7 @@ def _taken(name: str, value: Any) -> Any:
         return dict(value) if name in MAPPINGS else Seen(value)
     if isinstance(value, list):
         return [_taken(name, item) for item in value]
-    if isinstance(value, str) and name.endswith(("_time", "_timestamp", "_at")):
+    if isinstance(value, str) and f"_{name}".endswith(("_time", "_timestamp", "_at")):
         return _time(value)
     return value
 

@@ -43,6 +43,5 @@ def absent(cluster: Cluster, waiting: Mapping[str, str], image: str, seconds: in
     logs = f"kubectl -n {multus.NAMESPACE} logs -l app.kubernetes.io/name={multus.NAME}"
     change = f"multus_image in group_vars/all/versions.yml when it cannot be pulled; else {logs}"
     expected = f"{image} on every node within {seconds} s (multus_wait_seconds)"
-    names = {node.kubernetes_node: node.name for node in cluster.nodes}
-    reasons = [(names.get(node, node or cluster.name), text) for node, text in waiting.items()]
+    reasons = [(cluster.called.get(node, node or cluster.name), text) for node, text in waiting.items()]
     return [Finding(node, "Multus", text, expected, change) for node, text in reasons or [(cluster.name, why)]]

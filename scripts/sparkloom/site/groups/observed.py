@@ -83,12 +83,11 @@ def stopped_by_label(reached: client.Client) -> dict[str, str]:
 def unrecorded(cluster: Cluster, runs: Mapping[str, Running]) -> dict[str, tuple[str, ...]]:
     """Ranks that are set up and of which no record tells: by their label, and on which Sparks."""
     told = {group_name.label(name) for name in runs}
-    called = {node.kubernetes_node: node.name for node in cluster.nodes}
     found: dict[str, set[str]] = {}
     for one in client.of(cluster).engine_sets():
         if group_name.label(group := label(one)) not in told:
             at = str((one.spec.template.spec.node_selector or {}).get("kubernetes.io/hostname"))
-            found.setdefault(group, set()).add(called.get(at, at))
+            found.setdefault(group, set()).add(cluster.called.get(at, at))
     return {name: tuple(sorted(nodes)) for name, nodes in sorted(found.items())}
 
 
