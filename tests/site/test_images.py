@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,8 +16,12 @@ from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import inventory, lock_file
 from sparkloom.inputs.lock_file import Image
-from sparkloom.site import images
+from sparkloom.render.manifests.names import PROFILE
+from sparkloom.site import client, images
 from sparkloom.site.store import follow
+from sparkloom.site.tasks import images as tasks
+from tests.fleet_cluster import FleetCluster
+from tests.inventories import OSS
 from tests.places import REPO
 
 IMAGE, NAME = "scitrera/dgx-spark-sglang:0.5.12", "docker.io/scitrera/dgx-spark-sglang"
@@ -150,3 +155,15 @@ def test_a_pull_that_failed_names_image_node_cause_and_the_way_without_a_registr
     words = follow.pulled("spark2", "x:1", {"state": "failed", "cause": "dial tcp: no route to host"}, 3)
     assert words.startswith("spark2: x:1 cannot be pulled: dial tcp: no route to host. Without a way out")
     assert "images import FILE` on spark2" in words
+
+
+def test_a_group_that_is_stopped_or_sleeps_keeps_its_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    objects = case.render(OSS, force=True).objects
+    cluster = FleetCluster(objects)
+    monkeypatch.setattr(client, "of", lambda _: cluster)
+    asked: Any = SimpleNamespace(cluster=None)
+    (mine,) = {one.spec.template.spec.containers[0].image for one in cluster.engine_sets()}
+    cluster.stopped = {cluster.engine_sets()[0].metadata.labels[PROFILE]: "anna"}
+    assert cluster.pods({}) == [] and tasks.served(asked)["asked"] == {"images": [mine], "places": list(images.PLACES)}
+    cluster.objects = []
+    assert tasks.served(asked, [{"socket": "/s"}])["asked"] == {"images": [], "places": [{"socket": "/s"}]}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +82,16 @@ def test_a_stopped_group_stays_so_until_it_is_started(site: Site) -> None:
     assert site.cluster.asleep() == {"big": True, "chat": False}, "the other one serves on"
     assert ("Pod", "big-rank0-0") not in site.cluster.objects, "it returns when nothing runs any more"
     assert "big is stopped already" in site.type("sparkloom stop big") and site.note("big") == by
-    now = site.status()
-    assert (now["big"]["state"], now["big"]["word"]) == ("stopped", f"stopped by {by}")
+    shown = site.status()
+    assert (shown["big"]["state"], shown["big"]["word"]) == ("stopped", f"stopped by {by}")
     assert f"is stopped by {by}" in site.type("sparkloom status", 1)
-    assert "big serves" in site.type("sparkloom start big") and not site.note("big")
+    now, fields = datetime.now(UTC), [{"time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"}]
+    behind = {"renewTime": (now - timedelta(hours=1)).isoformat()}
+    site.cluster.put({"kind": "Lease", "metadata": {"name": "spark3", "managedFields": fields}, "spec": behind})
+    told = site.type("sparkloom start big")
+    assert "big serves" in told and not site.note("big")
+    assert re.search(r"spark3: its clock is 3,60\d s behind the cluster's", " ".join(told.split())), told
+    del site.cluster.objects["Lease", "spark3"]
     assert site.cluster.asleep() == {"big": False, "chat": False} and site.status(0)["big"]["state"] == "serves"
     assert "big is not stopped" in site.type("sparkloom start big")
 
