@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from sparkloom.onnode import memory_guard
-from sparkloom.onnode.host_metrics import certificates, disks, gpu, main
+from sparkloom.onnode.host_metrics import FILE, certificates, disks, gpu, main
 from sparkloom.render import pack
 from tests import exposition
 from tests.places import REPO
@@ -256,12 +256,12 @@ def test_the_program_as_a_node_has_it_writes_a_whole_file(tmp_path: Path, smi: C
     settings.write_text(json.dumps(asked))
     with subprocess.Popen([sys.executable, "-I", str(program), str(settings)]) as running:
         limit = time.monotonic() + 30
-        while not (folder / main.FILE).exists() and time.monotonic() < limit:
+        while not (folder / FILE).exists() and time.monotonic() < limit:
             time.sleep(0.05)
         running.terminate()
-    samples = exposition.read((folder / main.FILE).read_text())
+    samples = exposition.read((folder / FILE).read_text())
     assert abs(exposition.one(samples, main.WRITTEN.name) - time.time()) < 60
     assert exposition.one(samples, "sparkloom_gpu_power_watts") == 4.12
     assert exposition.one(samples, main.AVAILABLE.name) > 0
-    assert (folder / main.FILE).stat().st_mode & 0o777 == 0o644
+    assert (folder / FILE).stat().st_mode & 0o777 == 0o644
     assert {sample.name for sample in samples} <= set(main.NAMES)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sparkloom.onnode import memory_guard
+from sparkloom.onnode.host_metrics import disks
 from sparkloom.onnode.task import Ended, Task
 from tests.plugins.loading import module
 
@@ -30,6 +31,16 @@ def told(**params: Any) -> list[str]:
     with pytest.raises(Ended) as ended:
         without_api.main(Task(params, check_mode=False), "sparkloom", **params)
     return list(ended.value.result["told"])
+
+
+def test_a_disk_that_is_full_is_told_where_no_api_is_for_it(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its server's database found no room; each Spark told of units and ranks alone."""
+    measured = node / "sparkloom.prom"
+    monkeypatch.setattr(without_api, "MEASURED", measured)
+    assert len(told()) == 3, "where no metrics are"
+    of = 'folder="/var/lib"'
+    measured.write_text(f'{disks.FREE[0]}{{{of}}} 0\n{disks.HELD[0]}{{{of},holder="/home/anna"}} 3221225472\n')
+    assert told()[0] == "0.0 GiB free on the file system of /var/lib; /home/anna holds most, 3.0 GiB"
 
 
 def test_a_rank_is_told_by_its_log_and_by_its_processes(node: Path) -> None:

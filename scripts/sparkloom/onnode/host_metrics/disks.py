@@ -6,11 +6,13 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from sparkloom.onnode import prometheus
 from sparkloom.onnode.host.read import completed
 
 FREE = ("sparkloom_host_disk_free_bytes", "Free on the file system of this folder.")
 HELD = ("sparkloom_host_disk_held_bytes", "What the largest folders hold of a file system with little free.")
-LITTLE = 20 * 2**30  # as the alert SparkloomDiskFills
+GIB = 1 << 30
+LITTLE = 20 * GIB  # as the alert SparkloomDiskFills
 MOST = 5
 EVERY_SECONDS = 600.0
 PATIENCE = 20.0  # seconds for the folders of one pattern
@@ -24,6 +26,17 @@ def samples(disks: Mapping[str, Sequence[str]], now: float) -> Iterator[tuple[st
         yield FREE[0], {"folder": folder}, free
         if free < LITTLE:
             yield from ((HELD[0], {"folder": folder, "holder": name}, size) for name, size in _held(folder, disks, now))
+
+
+def fills(page: str) -> list[str]:
+    """Of a page with these: each file system with little free, and what holds most of it."""
+    free, held = (list(prometheus.samples(page, (name,))) for name in (FREE[0], HELD[0]))
+    found = []
+    for folder, left in ((one.label("folder"), one.value) for one in free if one.value < LITTLE):
+        most = max(((one.value, one.label("holder")) for one in held if one.label("folder") == folder), default=None)
+        holder = f"; {most[1]} holds most, {most[0] / GIB:.1f} GiB" if most else ""
+        found.append(f"{left / GIB:.1f} GiB free on the file system of {folder}{holder}")
+    return found
 
 
 def _held(folder: str, disks: Mapping[str, Sequence[str]], now: float) -> list[tuple[str, int]]:

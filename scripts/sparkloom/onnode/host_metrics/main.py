@@ -15,11 +15,10 @@ from typing import Any
 from sparkloom.base import json_text
 from sparkloom.onnode import memory_guard
 from sparkloom.onnode.host import backup, memory
-from sparkloom.onnode.host_metrics import certificates, disks, gpu
+from sparkloom.onnode.host_metrics import FILE, certificates, disks, gpu
 from sparkloom.onnode.prometheus import Family
 
 EVERY_SECONDS = 15.0
-FILE = "sparkloom.prom"
 GIB = 1 << 30
 
 

@@ -16,8 +16,9 @@ from queue import Empty, Queue
 from typing import Any, Protocol
 
 from sparkloom.base.json_text import mapping
+from sparkloom.onnode.host_metrics import disks
 from sparkloom.onnode.kube import JSON, Unreached
-from sparkloom.onnode.now import ground, pods, seen
+from sparkloom.onnode.now import pods, seen
 from sparkloom.onnode.now.groups import Applied, Facts, Look, replicas
 from sparkloom.onnode.now.labels import ENGINES, HOSTNAME, HOSTS, ONLY_SERVED, PART_OF, RANK, ROUTER
 from sparkloom.onnode.now.picture import picture
@@ -149,17 +150,14 @@ class Gatherer:
         return found
 
     def _heard(self) -> dict[str, tuple[datetime, float]]:
-        """When each node last said that it is there, and how far its own clock was ahead then, in seconds; nothing for
-        who may not read that. The time is the API's, which it keeps of every write."""
-        try:
-            leases = [Seen(lease) for lease in seen.listed(self.reached, LEASES, {})]
-        except Unreached:
-            return {}
+        """When each node last said that it is there, by the API's clock, and how far its own was ahead then; nothing
+        for who may not read that."""
         found = {}
-        for lease in (one for one in leases if one.spec.renew_time):
-            own = lease.spec.renew_time
-            at = max((by.time for by in lease.metadata.managed_fields or () if by.time), default=own)
-            found[str(lease.metadata.name)] = at, (own - at).total_seconds()
+        with contextlib.suppress(Unreached):
+            for lease in map(Seen, seen.listed(self.reached, LEASES, {})):
+                if own := lease.spec.renew_time:
+                    at = max((by.time for by in lease.metadata.managed_fields or () if by.time), default=own)
+                    found[str(lease.metadata.name)] = at, (own - at).total_seconds()
         return found
 
     # --- what is said by who runs there -----------------------------------------------------------------------
@@ -179,7 +177,7 @@ class Gatherer:
         """A node by its name, and its figures of now; those that are not there, or are not of now, are left out."""
         page = self._asked(exporter, HOSTS_PORT, HOSTS_PAGE) or b""
         found: dict[str, Any] = dict(figures(page, OF_HOST))
-        if full := ground.fills(page.decode(errors="replace")):
+        if full := disks.fills(page.decode(errors="replace")):
             found["disks"] = full
         written = found.pop("written", 0.0)
         return str(exporter.spec.node_name), found if abs(self.clock() - written) < FRESH else {}

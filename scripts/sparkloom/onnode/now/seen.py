@@ -26,11 +26,9 @@ def listed(
     asked = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items()), **query}
     told = reached.api(path, {key: value for key, value in asked.items() if value}, accept)
     items = told.get("items", "") if isinstance(told, dict) else ""
-    if items is None:  # how the API spells none, of names only
-        return []
-    if not isinstance(items, list):
+    if not isinstance(items, list | None):  # None: how the API spells none, of names only
         raise Unreached(f"the cluster's API gave no list for {path}")
-    return [item for item in items if isinstance(item, dict)]
+    return [item for item in items or () if isinstance(item, dict)]
 
 
 def pods(reached: Reached, namespace: str, labels: Mapping[str, str]) -> list[Any]:

@@ -1,6 +1,7 @@
 """Tell what runs here without the cluster's API: the kubelet's unit with its last words, and each rank's log.
 
-Reads only: systemd, the journal, the kubelet's folders of logs and the processes in its cgroups.
+Reads only: systemd, the journal, the kubelet's folders of logs, the processes in its cgroups, and what host_metrics
+measured of disks.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ import re
 import time
 from collections.abc import Iterator
 from fnmatch import fnmatch
+from pathlib import Path
 
-from sparkloom.onnode import memory_guard
+from sparkloom.onnode import host_metrics, memory_guard
 from sparkloom.onnode.host.read import run
+from sparkloom.onnode.host_metrics import disks
 from sparkloom.onnode.task import Task
 
 UNITS = ("k3s.service", "k3s-agent.service", "kubelet.service")
+MEASURED = Path(host_metrics.FOLDER, host_metrics.FILE)
 ENGINE = "engine"  # the container of a rank
 WRITTEN = re.compile(r"^\S+ std(?:out|err) [FP] ")  # by containerd, before each line
 SUPERVISOR = "[sparkloom rank "
@@ -46,4 +50,5 @@ def main(
 ) -> None:
     ranks = [one for one in sorted(memory_guard.starts(namespace, ENGINE)) if fnmatch(one[0], pods)]
     said = [line for one in ranks for line in rank(namespace, *one, lines)] or ["no rank was started here"]
-    task.exit_json(told=[*units(), *said])
+    told = disks.fills(MEASURED.read_text()) if MEASURED.exists() else []  # an API server needs room, too
+    task.exit_json(told=[*told, *units(), *said])

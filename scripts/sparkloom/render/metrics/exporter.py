@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from sparkloom.inputs.cluster import Cluster
+from sparkloom.onnode import host_metrics
 from sparkloom.render import template
 from sparkloom.render.manifests import pod_defaults
 from sparkloom.render.metrics import labels, series
 
 NOBODY = 65534
-TEXTFILES = "/run/sparkloom/metrics"  # on the node; in memory: what a boot made old is gone
 TEXTFILE = "textfile"
 COLLECTORS = (*series.NODE, "cpu", "hwmon", "thermal_zone", TEXTFILE)
 # Of another node-exporter these are not expected: they are off in it unless asked for, or only we have the files.
@@ -33,7 +33,7 @@ def objects(cluster: Cluster, image: str, *, another: bool) -> list[dict[str, An
         on_sparks=pod_defaults.on_sparks(cluster),
         args=_args(UNCOMMON if another else COLLECTORS),
         port=labels.HOSTS_PORT,
-        textfiles=TEXTFILES,
+        textfiles=host_metrics.FOLDER,
         unprivileged=pod_defaults.unprivileged(NOBODY),
         locked=pod_defaults.locked(),
     )
