@@ -14,7 +14,7 @@ from sparkloom.cli import show, show_findings, show_import, show_start
 from sparkloom.cli.options import Inventory, Json, Overrides, Profile, Release, Verbose, writes_to
 from sparkloom.judge.start import WILL_NOT
 
-MOST = 4 << 20  # bytes of a recipe that people pass around
+MOST = 256 << 10  # bytes: a recipe that people pass around has some thousands, a page with several some ten thousand
 
 
 def import_(
@@ -76,7 +76,9 @@ def _text(file: str) -> str:
     try:
         raw = sys.stdin.buffer.read(MOST + 1) if file == "-" else _read(Path(file))
         if len(raw) > MOST:
-            raise InputError.single(file, f"holds more than {MOST >> 20} MiB; expected a recipe", rule="unreadable")
+            raise InputError.single(
+                file, f"holds more than {MOST >> 10} KiB; expected a recipe, or the page with it", rule="unreadable"
+            )
         return raw.decode("utf-8").removeprefix("\ufeff")
     except FileNotFoundError:
         fetched = "; nothing is fetched: save its text, or paste it into `sparkloom import -`" * ("://" in file)

@@ -94,6 +94,7 @@ class LaunchSketch:
             "flags": engines.get(self.engine).canonical(self.settings),
             "env": {variable.name: variable.value for variable in self.ranks[0].env},
             "platform": platform,
+            "egress": self.topology.egress,
             **self.topology.parallel.model_dump(),
         }
 
@@ -216,7 +217,7 @@ def place(loaded: LoadedSketch, cluster: Cluster, seat: Placed | None = None) ->
         for rank, node in enumerate(chosen)
     )
     many = bool(cluster.fabric.ring) and len(places) > 2
-    return Topology(parallel, places, lossless=cluster.fabric.lossless, ring=many)
+    return Topology(parallel, places, cluster.fabric.lossless, ring=many, egress=bool(cluster.egress))
 
 
 def image_reference(loaded: LoadedSketch) -> str:

@@ -49,6 +49,7 @@ class Topology:
     places: tuple[Place, ...]
     lossless: bool = False
     ring: bool = False  # by cables of a ring, more than two ranks: each pair on subnets of its own
+    egress: bool = False  # its pods may connect to more than the rails and the cluster's DNS
 
     @property
     def head(self) -> Place:

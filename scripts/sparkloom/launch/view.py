@@ -49,6 +49,7 @@ class LaunchView:
     env: Mapping[str, str] = field(default_factory=dict)
     partial: bool = False  # a flag that is not given is unknown (a measured row), not at its default (a launch)
     platform: Platform = GB10
+    egress: bool = False  # the site lets its engines connect elsewhere
     hopeful: bool = False  # what is known as a range only is taken at its friendly end
 
     def split(self, parallel: Parallel) -> Self:

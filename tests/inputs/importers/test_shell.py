@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparkloom.base.errors import InputError
 from sparkloom.inputs.importers import shell
 from sparkloom.inputs.importers.expansion import Variables
 from sparkloom.inputs.importers.found import Found, Leftover, Started
@@ -113,10 +115,9 @@ def test_nothing_is_executed(tmp_path: object) -> None:
 
 def test_what_grows_without_end_is_no_value() -> None:
     doubled = "A=x\nL=(x)\n" + 'A="$A$A"\nL+=("${L[@]}")\n' * 60
-    assert start(f'{doubled}vllm serve m/x --dtype "$A" --served-model-name "${{L[@]}}"').words[:2] == [
-        "m/x",
-        "--dtype",
-    ]
+    assert start(f'{doubled}vllm serve m/x --dtype "$A"').words[:2] == ["m/x", "--dtype"]
+    with pytest.raises(InputError, match="words; expected 1,000 at most"):
+        read(f'{doubled}vllm serve m/x --served-model-name "${{L[@]}}"')
 
 
 def test_other_commands_are_named_and_secrets_in_them_are_not() -> None:
@@ -131,3 +132,28 @@ def test_a_file_that_the_script_writes_and_mounts_is_known_inside() -> None:
         'docker run -v "$PWD/opts.yml:/etc/opts.yml:ro" image:1 trtllm-serve m/x --extra_llm_api_options /etc/opts.yml'
     )
     assert found.files["/etc/opts.yml"] == "a: 1\n"
+
+
+BIG = 256 << 10  # bytes: what `sparkloom import` reads at most
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("vllm serve m/x " + "--flag v " * (BIG // 9), "started with 58,2"),
+        (
+            "".join(f"A{n}=b\n" for n in range(9_000)) + "if x; then y; fi\n" * 9_000 + "vllm serve m/x",
+            "1,000 variables",
+        ),
+        ("vllm serve m/x\n" * (BIG // 15), ""),
+    ],
+)
+def test_what_no_recipe_holds_is_told_so_at_once(text: str, said: str) -> None:
+    """Red with a limit of 4 MiB and none of words: minutes."""
+    begun = time.process_time()
+    if said:
+        with pytest.raises(InputError, match=said):
+            read(text)
+    else:
+        assert read(text)
+    assert time.process_time() - begun < 4  # 2 on a quiet machine

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from sparkloom.base.errors import InputError
 from sparkloom.inputs.importers.lexer import Lexer, Part, Word, lex
 
 OPEN = re.compile(r"\$\{([^{}]*)\}")  # what is left of a variable without a value
@@ -20,6 +21,7 @@ _SIGNS: dict[type[ast.AST], Callable[[int, int], int]] = {
 }  # fmt: skip
 DEPTH = 20
 MOST = 100_000  # characters or words of one variable: `A="$A$A"` doubles, and no launch needs more
+VARIABLES = 1_000  # of one script: each branch has its own copy of them
 
 
 @dataclass(slots=True)
@@ -32,7 +34,7 @@ class Variables:
     defaulted: set[str] = field(default_factory=set)  # names whose `:-default` was taken
 
     def copy(self) -> Variables:
-        return Variables(dict(self.values), {k: list(v) for k, v in self.lists.items()}, self.files, self.defaulted)
+        return Variables(dict(self.values), dict(self.lists), self.files, self.defaulted)
 
     def forget(self, other: Variables) -> None:
         """After a branch that nobody decided: what it sets is not known any more."""
@@ -40,7 +42,7 @@ class Variables:
             if self.values.get(name) != value or name not in self.values:
                 self.values[name] = None
         for name, items in other.lists.items():
-            if self.lists.get(name) != items:
+            if self.lists.get(name) is not items:
                 self.lists.pop(name, None)
                 self.values[name] = None
 
@@ -137,6 +139,9 @@ class Variables:
         if match is None:
             return False
         name, more = match[1], bool(match[2])
+        if len(self.values) + len(self.lists) >= VARIABLES:
+            message = f"sets more than {VARIABLES:,} variables; expected a script that starts an engine"
+            raise InputError.single(f"line {word.line}", message, rule="unreadable")
         array = next((part for part in word.parts if part.kind == "array"), None)
         if array is not None:
             items = [t for w in Lexer(array.text).tokens() if isinstance(w, Word) for t in self.fields(w)]

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparkloom.base import document
+from sparkloom.base.errors import InputError
 from sparkloom.base.visible import cut
 
 Programs = Mapping[str, Sequence[Sequence[str]]]  # engine -> the ways in which a command line begins that starts it
 LONGEST = 160  # characters of somebody's words that are shown
+WORDS = 1_000  # behind an engine's program: each release's parser reads them
 MARK = "#| "  # before each line of what `sparkloom export` writes beside plain commands
 
 
@@ -40,6 +42,11 @@ class Started:
     env: dict[str, str] = field(default_factory=dict)
     leftover: Leftovers = field(default_factory=Leftovers)  # of this start: options of its container, unknown values
     files: dict[str, str] = field(default_factory=dict)  # path in the container -> text, where the source writes it
+
+    def __post_init__(self) -> None:
+        if len(self.words) > WORDS:
+            message = f"{self.engine} is started with {len(self.words):,} words; expected {WORDS:,} at most"
+            raise InputError.single(self.where, message, rule="unreadable")
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ NAMED = Path(__file__).parents[1] / "data" / "sources.yml"
 # What may be asked of a launch beside `env.NAME`, `facts.NAME`, its flags, and `it`, which is what `at` names.
 OF_A_LAUNCH = {
     "engine", "release", "architecture", "packing", "image", "built_from", "lacks", "nodes", "tp", "pp", "dp", "ep",
-    "speculates", "nvfp4", "partial",
+    "speculates", "nvfp4", "partial", "egress",
 }  # fmt: skip
 COMPUTED = {"images": images, "parallel": parallel, "settings": settings}
 SETS = ("carries", "lacks", "moving", "consented")
