@@ -127,6 +127,7 @@ def _envoy_files(site: Site) -> Terms:
     terms = Terms(
         port=site.port, metrics_port=site.metrics_port, address="127.0.0.1", admin_port=site.spare[0],
         probe_port=site.spare[1], folder=str(site.folder), swapped="", megabytes=BODY >> 20,
+        log=str(site.folder.parent / "access.log"),
     )  # fmt: skip
     for name, text in envoy.files(_groups(site), keys(site), terms).items():
         aside = site.folder.parent / f"aside-{name}"

@@ -54,6 +54,32 @@ def test_a_right_is_written_only_where_it_is_given(home: Path) -> None:
     assert listed[1].split()[-1] == "-" and listed[2].split()[-1] == "yes"
 
 
+def test_renewed_with_the_same_limits(home: Path) -> None:
+    file = client_keys.place(home)
+    first = piped("keys", "add", "alice", "--requests", "9", "--expires", "30d", "--offline", "-i", str(home)).text
+    again = piped("keys", "renew", "alice", "--offline", "-i", str(home)).text
+    (key,) = client_keys.read(file)[1]
+    assert first.split()[0] != again.split()[0] and key.hash == client_keys.hashed(again.split()[0])
+    assert key.requests_per_minute == 9 and "9 requests a minute" in again
+    assert piped("keys", "renew", "bob", "--offline", "-i", str(home)).code == 2
+
+
+def test_the_site_s_own_is_renewed_in_its_file(home: Path) -> None:
+    settings, own = home / "group_vars" / "all" / "cluster.yml", home / "own-key"
+    settings.write_text(f"{settings.read_text()}\ngateway_key_file: {own}\n")
+    renew = ("keys", "renew", "owner", "--offline", "-i", str(home))
+    assert piped(*renew).code == 2, "there is none yet"
+    own.write_text("sk-before-0123456789abcdef\n")
+    own.chmod(0o600)
+    made = piped(*renew)
+    assert made.code == 0 and "sk-" not in made.text and own.read_text() != "sk-before-0123456789abcdef\n"
+    (key,) = client_keys.read(client_keys.place(home))[1]
+    assert key.name == "owner" and key.hash == client_keys.hashed(own.read_text().strip()) and key.expires
+    for words in (("add", "owner"), ("revoke", "owner")):
+        refused = piped("keys", *words, "--offline", "-i", str(home))
+        assert refused.code == 2 and "sparkloom keys renew owner" in refused.errors
+
+
 def test_what_the_page_made_and_took_is_listed_and_revoked_here(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     piped("keys", "add", "bob", "--offline", "-i", str(home))
     (bob,) = client_keys.read(client_keys.place(home))[1]

@@ -9,14 +9,26 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sparkloom.inputs.client_keys import Key, hashed
 from testbed.standins.pacing.process import Engine
-from tests.render.router.running import ALICE, BOB, CAROL, CHAT, PEOPLE, Router, asked, bearer, running, until
+from tests.render.router.running import (
+    ALICE,
+    BOB,
+    CAROL,
+    CHAT,
+    PEOPLE,
+    Router,
+    asked,
+    bearer,
+    forget_the_peak,
+    peak,
+    running,
+    until,
+)  # fmt: skip
 from tests.security.dialects import PROMPT, Dialects
 
 pytestmark = pytest.mark.oracle
@@ -38,16 +50,6 @@ def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Router]:
         yield made
     for engine in engines.values():
         engine.down()
-
-
-def peak(router: Router) -> float:
-    """MiB that Envoy ever took."""
-    status = Path(f"/proc/{router.process.pid}/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
-
-
-def forget_the_peak(router: Router) -> None:
-    Path(f"/proc/{router.process.pid}/clear_refs").write_text("5")
 
 
 @contextlib.contextmanager

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from sparkloom.base.errors import InputError
+from sparkloom.inputs import client_keys
 from sparkloom.inputs.client_keys import Key, hashed
 from sparkloom.onnode import key_table
 from sparkloom.onnode.key_table import Entry
 from sparkloom.render.manifests.names import CONFIG_HASH
 from sparkloom.render.router import Group, Terms
-from sparkloom.site import router, usage
+from sparkloom.site import keyring, router, usage
 
 
 def group(name: str, secret: str) -> Group:
@@ -33,8 +34,14 @@ client_keys:
 """
 
 
+def site_s(*known: Key) -> Key:
+    owner = client_keys.renewed(known, "owner", "sk-owner", datetime.date(2026, 11, 26))
+    assert owner
+    return owner
+
+
 def files(*people: Key) -> dict[str, str]:
-    return router.files(MODELS, OWN, [*people, router.owner("sk-owner")], Terms())
+    return router.files(MODELS, OWN, [*people, site_s()], Terms())
 
 
 class Answer:
@@ -127,27 +134,27 @@ def test_keys_alone_change_and_the_site_s_own_stays(keys: Path) -> None:
     reached: Any = Reached(files(), after=3)
     given = router.push(reached, keys, print)
     assert given and given.changed and given.seconds is not None
-    assert reached.kept == files(*router.known_keys(keys)), "as the playbook would have written it"
+    assert reached.kept == files(*client_keys.read(keys)[1]), "as the playbook would have written it"
     assert set(reached.table) == {"alice", "bob", "owner"}
     assert reached.table["alice"].models == "org/alpha" and reached.table["bob"].models == ""
     assert reached.nudges and {one for _, one in reached.nudges} == {router.LOOKED}
 
 
 def test_a_revoked_key_is_in_no_table(keys: Path) -> None:
-    reached: Any = Reached(files(*router.known_keys(keys)))
+    reached: Any = Reached(files(*client_keys.read(keys)[1]))
     keys.write_text("client_keys: []\n")
     assert router.push(reached, keys, print)
     assert set(reached.table) == {"owner"}
 
 
 def test_what_the_page_made_and_took_stays_whoever_writes_the_others(keys: Path) -> None:
-    reached: Any = Reached(files(*router.known_keys(keys)))
+    reached: Any = Reached(files(*client_keys.read(keys)[1]))
     made = Entry(key_table.digest("sk-carol"), "carol", by="alice")
     kept = key_table.revoked(key_table.added(list(reached.table.values()), made), "bob", "alice")
     reached.secrets["client-keys"] = {"keys": key_table.text(kept)}
     keys.write_text(KEYS.format(alice=hashed("sk-alice"), bob=hashed("sk-bob")).replace("alpha", "beta"))
     assert router.push(reached, keys, print)
-    assert router.give(reached, files(*router.known_keys(keys)), print)
+    assert router.give(reached, files(*client_keys.read(keys)[1]), print)
     assert reached.table["carol"] == made and reached.table["bob"].taken == "alice"
     assert reached.table["alice"].models == "org/beta"
     assert router.push(reached, keys, print, "carol") and "carol" not in reached.table
@@ -182,10 +189,20 @@ def test_where_no_router_is_there_is_nobody_to_tell(keys: Path) -> None:
     assert given and given.seconds is None and given.changed
 
 
-def test_the_site_s_own_name_is_nobody_else_s(keys: Path) -> None:
-    keys.write_text(f"client_keys:\n  - {{name: owner, hash: {hashed('x')}}}\n")
-    with pytest.raises(InputError, match="2:6: 'owner' is the site's own key"):
-        router.known_keys(keys)
+def test_the_site_s_own_key_has_limits_and_an_end(keys: Path) -> None:
+    assert site_s().expires == "2027-11-26" and site_s().admin
+    limited = Key(
+        name="owner", hash=hashed("sk-before"), requests_per_minute=30, made="2026-01-01", expires="2026-01-31"
+    )
+    renewed = site_s(limited)
+    assert (renewed.hash, renewed.requests_per_minute, renewed.expires) == (hashed("sk-owner"), 30, "2026-12-26")
+    assert site_s(renewed) == renewed, "it goes on as long as it has"
+    assert client_keys.renewed([], "nobody", "sk-x", datetime.date(2026, 11, 26)) is None
+    reached: Any = Reached(files())
+    keyring.put(keys, renewed)
+    assert router.push(reached, keys, print) and reached.table["owner"] == renewed.entry
+    keyring.put(keys, renewed.model_copy(update={"hash": hashed("sk-x")}))
+    assert [one.name for one in client_keys.read(keys)[1]] == ["alice", "bob", "owner"]
 
 
 def test_patience_ends_with_one_line() -> None:
@@ -203,7 +220,7 @@ def test_patience_ends_with_one_line() -> None:
 
 def test_a_dry_run_changes_nothing(keys: Path) -> None:
     reached: Any = Reached(before := files())
-    given = router.give(reached, files(*router.known_keys(keys)), print, dry=True)
+    given = router.give(reached, files(*client_keys.read(keys)[1]), print, dry=True)
     assert given.changed and reached.kept == before and not reached.nudges
 
 

@@ -1,4 +1,4 @@
-"""`sparkloom keys add|list|revoke`: who may ask this site's models. A key is shown once, and its hash is kept.
+"""`sparkloom keys add|list|renew|revoke`: who may ask this site's models. A key is shown once, and its hash is kept.
 
 What changed is brought to the router at once, where the site has one that answers.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
@@ -21,6 +21,7 @@ from sparkloom.inputs.client_keys import Key
 from sparkloom.onnode import key_table
 from sparkloom.onnode.key_table import Entry
 from sparkloom.onnode.kube import JSON
+from sparkloom.render import keys as secrets
 from sparkloom.site import keyring
 
 SECONDS = 5.0  # for a cluster that is asked what the page made
@@ -45,15 +46,51 @@ def add(
     json: Json = False,
 ) -> None:
     file, today = _file(where), _now().date()
+    _not_the_site_s(name)
     text = key_table.generate()
     key = _made(name, text, models, requests, tokens, _last_day(expires, today), today, admin)
     keyring.add(file, key)
+    _hand_over(key, text, _shown_once(key, text, file), where, offline, json)
+
+
+def renew(name: Name, offline: Offline = False, where: Inventory = None, json: Json = False) -> None:
+    file, text = _file(where), key_table.generate()
+    key = client_keys.renewed(client_keys.read(file)[1], name, text, _now().date())
+    if key is None:
+        raise InputError.single(str(file), f"no key is called '{name}'", rule="no-such-key")
+    own = _own_file(where) if name == key_table.OWNER else None
+    if own:
+        secrets.write(own, text + "\n")
+    keyring.put(file, key)
+    shown = f"{own} has the site's own key, which ends with {key.expires}" if own else _shown_once(key, text, file)
+    _hand_over(key, "" if own else text, shown, where, offline, json)
+
+
+def _hand_over(key: Key, text: str, shown: str, where: Path | None, offline: bool, json: bool) -> NoReturn:
     if not json:  # at once: whoever loses patience with the cluster has it
-        show.words(f"{_shown_once(key, text, file)}\n")
-    brought = _bring(where, file, offline)
+        show.words(f"{shown}\n")
+    brought = _bring(where, file := _file(where), offline)
     told = {**_row(key), "file": str(file), "key": text, **brought.as_dict()}
     show.out(told, json, lambda _: brought.said)
     raise typer.Exit(0 if brought.fine else 1)
+
+
+def _own_file(where: Path | None) -> Path:
+    """Where this machine keeps the site's own key."""
+    from sparkloom.site import endpoint
+
+    if key_file := endpoint.reach(inventory.load(where), where).key_file:
+        return key_file
+    message = "this machine has no key of this site; expected one by playbooks/gateway.yml (gateway_key_file)"
+    raise InputError.single(key_table.OWNER, message, rule="no-such-key")
+
+
+def _not_the_site_s(name: str) -> None:
+    if name == key_table.OWNER:
+        message = (
+            f"'{name}' is the site's own key: `sparkloom keys renew {name}` makes another, keys.yml has its limits"
+        )
+        raise InputError.single("NAME", message, rule="reserved-name")
 
 
 def list_(offline: Offline = False, where: Inventory = None, json: Json = False) -> None:
@@ -71,6 +108,7 @@ def list_(offline: Offline = False, where: Inventory = None, json: Json = False)
 
 def revoke(name: Name, offline: Offline = False, where: Inventory = None, json: Json = False) -> None:
     file = _file(where)
+    _not_the_site_s(name)
     on_the_page = not offline and any(one.by and one.name == name for one in _given(where)[0])
     listed = any(key.name == name for key in client_keys.read(file)[1])
     key = keyring.revoke(file, name) if listed or not on_the_page else None

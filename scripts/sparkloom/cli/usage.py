@@ -25,6 +25,7 @@ def usage(
     prometheus: Annotated[
         str | None, typer.Option(metavar="URL", help="read this Prometheus (default: the router itself)")
     ] = None,
+    each: Annotated[bool, typer.Option("--each", help="each request of a model, as the Sparks' logs have it")] = False,
     where: Inventory = None,
     json: Json = False,
 ) -> None:
@@ -34,6 +35,10 @@ def usage(
     days = _days(since)
     cluster = case.cluster(where)
     first = datetime.datetime.now(datetime.UTC).date() - datetime.timedelta(days=days - 1)
+    if each:
+        rows, silent = client.asked(lambda: used.each(client.of(cluster), first), cluster)
+        data = {"site": cluster.name, "since": first.isoformat(), "rows": rows, "silent": silent}
+        return show.out(data, json, _requests)
     if prometheus:
         rows = used.of_prometheus(prometheus, days)
     else:
@@ -52,6 +57,13 @@ def _days(text: str) -> int:
     if not (match := re.fullmatch(r"([1-9]\d{0,2})d", text)):
         raise InputError.single("--since", f"'{text}' is no number of days; write 7d", rule="option")
     return int(match[1])
+
+
+def _requests(data: dict[str, Any]) -> str:
+    names = ("at", "person", "model", "prompt_tokens", "completion_tokens", "status", "ms")
+    shown = [tuple(row[name] for name in names) for row in data["rows"]]
+    show.table(tuple(name.replace("_", " ") for name in names), shown, dropped=("ms", "status"))
+    return "\n".join([f"{len(shown):,} requests since {data['since']}", *data["silent"]])
 
 
 def _table(data: dict[str, Any]) -> str:

@@ -105,7 +105,7 @@ def added(kept: Sequence[Entry], made: Entry) -> list[Entry]:
 def revoked(kept: Sequence[Entry], name: str, by: str) -> list[Entry]:
     """One that the page made is gone; one of keys.yml opens nothing until somebody takes it out of there."""
     if name == OWNER:
-        raise NotChanged("the site's own key is renewed by playbooks/gateway.yml, once its file is removed")
+        raise NotChanged("the site's own key is renewed by `sparkloom keys renew owner`")
     if not any(one.name == name and not one.taken for one in kept):
         raise NotChanged(f"no key is called '{name}'")
     return [one._replace(taken=by) if one.name == name else one for one in kept if one.name != name or not one.by]

@@ -32,12 +32,22 @@ def add(file: Path, key: Key) -> None:
                 f"or `sparkloom keys revoke {key.name}` first"
             )
             raise source.refusal((LIST, number, "name"), message, "duplicate-key")
+    put(file, key)
+
+
+def put(file: Path, key: Key) -> None:
+    """Writes an entry, in place of the one of that name if there is one."""
+    _, known = client_keys.read(file)
     entry = {name: value for name, value in key.model_dump(exclude_none=True).items() if value is not False}
     yaml = document.edited(begins=True)
     content = _content(yaml, file)
     content[LIST] = content.get(LIST) or []
-    content[LIST].append(CommentedMap(entry))
-    _write(yaml, file, content, [*known, key])
+    at = next((number for number, one in enumerate(known) if one.name == key.name), len(known))
+    if at == len(known):
+        content[LIST].append(CommentedMap(entry))
+    else:
+        content[LIST][at].update(entry)
+    _write(yaml, file, content, [*known[:at], key, *known[at + 1 :]])
 
 
 def revoke(file: Path, name: str) -> Key:

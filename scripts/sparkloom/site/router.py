@@ -14,7 +14,7 @@ from sparkloom.base import document
 from sparkloom.base.document import Document
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import client_keys, group_name
-from sparkloom.inputs.client_keys import LIST, Key
+from sparkloom.inputs.client_keys import Key
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.serving import Serving, of_document
 from sparkloom.judge.fleet import needs
@@ -32,7 +32,6 @@ from sparkloom.render.manifests.names import CONFIG_HASH
 from sparkloom.render.router import Group, Terms, envoy, own_key_file
 from sparkloom.site.client import Client
 
-EVERY_PLACE = 1_000_000  # of a model: nobody is shut out by his own key
 ROUTES = "routes.yaml"
 NO_KEY_YET = "there-is-no-key-of-this-engine-yet"
 MOST, USUAL = 1024, 64  # requests of one engine at a time
@@ -110,21 +109,6 @@ def engine_keys(reached: Client, found: Iterable[Group]) -> dict[str, str]:
     return {name: data[keys.BARE_FILE] for name, data in kept.items() if data.get(keys.BARE_FILE)}
 
 
-def known_keys(file: Path) -> list[Key]:
-    """Who is in keys.yml, where nobody may be called as the site's own key is."""
-    source, known = client_keys.read(file)
-    for number, key in enumerate(known):
-        if source and key.name == OWNER:
-            message = f"'{OWNER}' is the site's own key (gateway_key_file); expected another name"
-            raise source.refusal((LIST, number, "name"), message, "reserved-name")
-    return known
-
-
-def owner(key: str) -> Key:
-    """The site's own key, of all models: a list of people takes it from nobody who has it."""
-    return Key(name=OWNER, hash=client_keys.hashed(key), requests_at_once=EVERY_PLACE, admin=True)
-
-
 def files(found: Iterable[Group], own: Mapping[str, str], known: Sequence[Key], terms: Terms) -> dict[str, str]:
     """What the Secrets hold: Envoy's files, the keys, and each engine's key in a file of its own."""
     kept, listed = dict[str, str](), list[Group]()
@@ -189,8 +173,9 @@ def push(reached: Client, file: Path, say: Callable[[str], None], revoked: str =
     if any(one.by and one.name == revoked for one in given):
         given = key_table.revoked(given, revoked, OWNER)
         reached.put_secret(key_table.NAME, {key_table.FILE: key_table.text(given)}, labels=objects.LABELS)
-    own = [one for one in given if one.name == OWNER]
-    listed = [*(key.entry for key in known_keys(file)), *own]
+    listed = [key.entry for key in client_keys.read(file)[1]]
+    if all(one.name != OWNER for one in listed):
+        listed += [one for one in given if one.name == OWNER]
     return give(reached, {**kept, key_table.FILE: key_table.text(listed)}, say)
 
 

@@ -15,13 +15,16 @@ import urllib.request
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from sparkloom.base import json_text
 from sparkloom.base.errors import InputError
 from sparkloom.onnode.now.usage import FAMILIES, KEY, NAME, Rows, add, container, from_day, noted
 from sparkloom.onnode.now.usage import by_person as by_person
 from sparkloom.render.manifests import router as objects
-from sparkloom.site import router
+from sparkloom.render.router import Terms
+from sparkloom.site import patience, router
 from sparkloom.site.client import Client
 
+EACH = ("at", "person", "model", "prompt_tokens", "completion_tokens", "path", "status", "ms", "flags")
 WAIT = 20.0  # seconds for a Prometheus
 
 
@@ -39,6 +42,22 @@ def note(reached: Client, today: datetime.date | None = None) -> dict[str, Any]:
 
 def of_the_router(reached: Client, first: datetime.date) -> Rows:
     return from_day(note(reached), first.isoformat())
+
+
+def each(reached: Client, first: datetime.date) -> tuple[list[dict[str, Any]], list[str]]:
+    """Each request of a model that a Spark's log still has, in order of time; and what is said of Sparks that tell
+    nothing. The router's program writes it: what is no line of ours is passed over."""
+    lines, silent = list[str](), list[str]()
+    file = Terms().log.removeprefix("/var/log/")
+    for node in reached.nodes():
+        try:
+            lines += [line for name in (f"{file}.1", file) for line in reached.node_log(node, name).splitlines()]
+        except Exception as error:
+            if not (said := patience.trouble(error)):
+                raise
+            silent.append(f"{node}: {said}")
+    rows = [{name: str(row.get(name, "")) for name in EACH} for row in map(json_text.mapping, lines)]
+    return sorted((row for row in rows if row["at"] >= first.isoformat()), key=lambda row: row["at"]), silent
 
 
 def of_prometheus(url: str, days: int) -> Rows:

@@ -116,7 +116,12 @@ def test_an_engine_s_other_key_is_another_file(tmp_path: Path) -> None:
 def test_the_pod_may_nothing_and_ends_in_peace(tmp_path: Path) -> None:
     (deployment,) = case.of_kind(rendered(tmp_path)[0], "Deployment")
     spec = deployment["spec"]["template"]["spec"]
-    (container,) = spec["containers"]
+    (container,), (folder,) = spec["containers"], spec["initContainers"]
+    assert (
+        folder["securityContext"]["capabilities"] == {"drop": ["ALL"]} and folder["securityContext"]["runAsUser"] == 0
+    )
+    assert folder["command"][2:] == ['chown ":$1" "$2" && chmod 0770 "$2"', "log", "65532", "/var/log/sparkloom/router"]
+    assert [one["name"] for one in container["volumeMounts"] if not one.get("readOnly")] == ["log"]
     assert spec["securityContext"]["runAsNonRoot"] and not spec["automountServiceAccountToken"]
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert container["securityContext"]["readOnlyRootFilesystem"]
@@ -164,7 +169,8 @@ def test_it_ends_tls_by_a_secret_and_sends_who_comes_without_to_it(tmp_path: Pat
     built, files = rendered(tmp_path)
     (deployment,) = case.of_kind(built, "Deployment")
     spec = deployment["spec"]["template"]["spec"]
-    held = {volume["name"]: volume["projected"]["sources"] for volume in spec["volumes"]}
+    held = {volume["name"]: volume.get("projected", volume)["sources" if "projected" in volume else "hostPath"]
+            for volume in spec["volumes"]}  # fmt: skip
     mounted = {entry["mountPath"]: held[entry["name"]] for entry in spec["containers"][0]["volumeMounts"]}
     assert mounted["/etc/sparkloom-tls"] == [{"secret": {"name": gateway.TLS_SECRET}}]
     assert [one["secret"]["name"] for one in mounted["/etc/sparkloom-router"]] == ["router", "client-keys"]
@@ -183,7 +189,7 @@ def test_behind_an_ingress_it_ends_no_tls(tmp_path: Path) -> None:
     built, files = rendered(tmp_path, tls="")
     assert "certificate.yaml" not in files and "transport_socket" not in files["listeners.yaml"]
     (deployment,) = case.of_kind(built, "Deployment")
-    assert [volume["name"] for volume in deployment["spec"]["template"]["spec"]["volumes"]] == ["files"]
+    assert [volume["name"] for volume in deployment["spec"]["template"]["spec"]["volumes"]] == ["files", "log"]
 
 
 def test_a_memory_that_holds_no_request_is_refused() -> None:

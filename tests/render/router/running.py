@@ -97,7 +97,8 @@ class Router:
         self.folder, self.trust = folder / "site", trust
         places = {"port": port, "metrics_port": metrics, "admin_port": admin, "probe_port": probe}
         places |= {"counts_port": counts, "tls_port": encrypted}
-        self.terms = Terms(**{"address": "127.0.0.1", "folder": str(self.folder), "megabytes": 4, **places, **terms})
+        own = {"folder": str(self.folder), "log": str(folder / "access.log"), **places}
+        self.terms = Terms(**{"address": "127.0.0.1", "megabytes": 4, **own, **terms})
         self.groups = groups
         self.give(keys)
         self.log = (folder / "log").open("w+")
@@ -158,6 +159,16 @@ class Router:
         page = self.ask("GET", "/metrics", port=self.terms.metrics_port).body.decode()
         lines = [line.rpartition(" ") for line in page.splitlines() if line and not line.startswith("#")]
         return {name: float(value) for name, _, value in lines}
+
+
+def peak(router: Router) -> float:
+    """MiB that Envoy ever took."""
+    status = Path(f"/proc/{router.process.pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
+def forget_the_peak(router: Router) -> None:
+    Path(f"/proc/{router.process.pid}/clear_refs").write_text("5")
 
 
 def bearer(key: str) -> dict[str, str]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from sparkloom.inputs.cluster import Cluster
@@ -60,7 +61,10 @@ def router(
     tls = {"https": terms.tls_port} if terms.tls else {}
     listening = {"http": terms.port, "metrics": terms.metrics_port, "probes": terms.probe_port, **tls}
     folders = {"files": terms.folder, **({"certificate": terms.tls} if terms.tls else {})}
+    log = str(PurePosixPath(terms.log).parent)
     held = {"files": _secrets(NAME, key_table.NAME), "certificate": _secrets(CERTIFICATE)}
+    read = [{"name": name, "mountPath": path, "readOnly": True} for name, path in folders.items()]
+    kept = [{"name": name, "projected": {"sources": held[name], "defaultMode": 0o440}} for name in folders]
     asked = pod_defaults.tcp(*sorted({*engines, ports.PROBES}))
     shown = [{"to": [{"podSelector": {"matchLabels": page}}], "ports": pod_defaults.tcp(PAGE_PORT)}]
     made = template.objects(
@@ -87,8 +91,11 @@ def router(
         listening=[{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in listening.items()],
         memory=terms.memory,
         drain=DRAIN % {"admin": terms.admin_port, "longest": GRACE - 20, "statistics": envoy.STATISTICS},
-        mounts=[{"name": name, "mountPath": path, "readOnly": True} for name, path in folders.items()],
-        volumes=[{"name": name, "projected": {"sources": held[name], "defaultMode": 0o440}} for name in folders],
+        mounts=[*read, {"name": "log", "mountPath": log}],
+        volumes=[*kept, {"name": "log", "hostPath": {"path": log, "type": "DirectoryOrCreate"}}],
+        log=log,
+        user=str(USER),
+        owner={**pod_defaults.locked(), "runAsNonRoot": False, "runAsUser": 0, "runAsGroup": USER},
         **pod_defaults.any_spark(cluster),
         unprivileged=pod_defaults.unprivileged(USER, fsGroup=USER),
         locked={"privileged": False, **pod_defaults.locked()},

@@ -71,6 +71,7 @@ class Terms:
     address: str = "0.0.0.0"
     admin_port: int = 9901  # on loopback: it can end the program
     folder: str = "/etc/sparkloom-router"  # of these files, in the router's container
+    log: str = "/var/log/sparkloom/router/access.log"  # of a Spark: what was asked of models, with one older file
     swapped: str = "..data"  # in that folder, what the kubelet swaps whole; empty where files are put there one by one
     paths: tuple[str, ...] = PATHS  # `*` at the end is a model's name
     megabytes: int = 100  # of a request

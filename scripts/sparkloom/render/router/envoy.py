@@ -111,6 +111,7 @@ def listeners(terms: Terms) -> list[dict[str, Any]]:
         certificate=_from(terms, "certificate.yaml"),
         answers=template.one("router/answers", retry_after=str(terms.retry_after), timeout=terms.timeout),
         statistics=STATISTICS,
+        log=terms.log,
         chosen_group=GROUP,
         stream=STREAM,
         timeout=terms.timeout,
@@ -135,6 +136,7 @@ def routes(groups: Sequence[Group], terms: Terms) -> dict[str, Any]:
         **models.table(groups),
         "keys_file": terms.file(key_table.FILE),
         "counts_port": str(terms.counts_port),
+        "log": terms.log,
         "longest": terms.megabytes << 20,
         "room": (terms.memory << 20) // 4,
     }

@@ -2,6 +2,8 @@
 -- whose key it is and which model the body names; between the two stands Envoy's own buffer.
 local sub, format = string.sub, string.format
 
+local MOST, TURNS = 32 * 1024 * 1024, 10 -- bytes of the log's file, and seconds between two looks at it
+local turned = 0
 local up, looked = {}, 0 -- of each group, whether its engine is, and when that was asked
 
 local function names(who)
@@ -47,6 +49,20 @@ local function list(handle, who, path, now)
   handle:respond(head, '{"object": "list", "data": [' .. table.concat(entries, ", ") .. "]}\n")
 end
 
+-- What models were asked is in a file: one that is full is the older one from now on, and the older one is gone.
+local function turn(handle)
+  local now = handle:timestamp(EnvoyTimestampResolution.MILLISECOND) / 1000
+  if now - turned < TURNS then return end
+  turned = now
+  local path = handle:virtualHost():metadata():get("log")
+  local file = io.open(path)
+  if not file then return end
+  local size = file:seek("end")
+  file:close()
+  if size < MOST then return end
+  os.rename(path, path .. ".1")
+  handle:httpCall("router-itself", {[":method"] = "POST", [":path"] = "/reopen_logs", [":authority"] = "router"}, "", 1000, true)
+end
 
 function envoy_on_request(handle)
   local headers = handle:headers()
@@ -86,4 +102,5 @@ function envoy_on_request(handle)
   headers:replace("x-sparkloom-group", model.group)
   if told.streams and model.sleeps then headers:replace("x-sparkloom-stream", "true") end -- its waker holds it longer
   handle:streamInfo():dynamicMetadata():set(SPACE, "model", model.id)
+  turn(handle)
 end

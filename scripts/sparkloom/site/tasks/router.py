@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import WORK, place
 from sparkloom.inputs import client_keys, serving
+from sparkloom.onnode.key_table import OWNER
 from sparkloom.render import keys
 from sparkloom.render.manifests import gateway
 from sparkloom.render.manifests import router as objects
 from sparkloom.render.router import Terms
-from sparkloom.site import ansible, client, router, usage
+from sparkloom.site import ansible, client, keyring, router, usage
 from sparkloom.site.ansible import Context, Data
 from sparkloom.site.checks import report
 from sparkloom.site.groups import observed
@@ -48,15 +50,20 @@ def give(
         page=f"{objects.PAGE}.{cluster.namespace}.svc.cluster.local:{objects.PAGE_PORT}" if page else "",
     )
     listed_keys = client_keys.place(context.vars.get("inventory_dir") or WORK / "build")
-    known = router.known_keys(listed_keys)
+    known = client_keys.read(listed_keys)[1]
     own, made = keys.ensure(place(key_file), dry=dry)
-    everybody = [*known, router.owner(own)]
-    content = router.files(found, router.engine_keys(reached, found), everybody, terms)
+    owner = client_keys.renewed(known, OWNER, own, datetime.datetime.now(datetime.UTC).date())
+    if owner and owner not in known:  # its first entry, or another key's
+        known = [*(one for one in known if one.name != OWNER), owner]
+        if not dry:
+            keyring.put(listed_keys, owner)
+            known = client_keys.read(listed_keys)[1]
+    content = router.files(found, router.engine_keys(reached, found), known, terms)
     there = reached.secret(objects.NAME) is not None
     if not dry:
         usage.note(reached)
     given = router.give(reached, content, context.say, dry=dry, kind=objects.started_by(terms, content))
-    if not dry and router.known_keys(listed_keys) != known:  # somebody added or took one meanwhile
+    if not dry and client_keys.read(listed_keys)[1] != known:  # somebody added or took one meanwhile
         given = router.push(reached, listed_keys, context.say) or given
     effective = "" if given.seconds is None else f", which it goes by after {given.seconds:.1f} s"
     return {
@@ -66,7 +73,7 @@ def give(
         "names": [one.name for one in found if one.secret and one.name not in asleep | stopped],
         "asleep": sorted(asleep),
         "stopped": sorted(stopped),
-        "msg": f"{len(everybody)} keys and {len(found)} models for the router{effective}",
+        "msg": f"{len(known)} keys and {len(found)} models for the router{effective}",
     }
 
 

@@ -1,0 +1,82 @@
+"""What models were asked is in a file of the Spark: by whom, how much, no text. It outlives Envoy, and is bounded."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kubernetes.client import ApiException
+
+from sparkloom.site import usage
+from testbed.standins.pacing.process import Engine
+from tests.render.router.running import ALICE, CAROL, Router, running, until
+
+pytestmark = pytest.mark.oracle
+SECRET = "what nobody but the engine reads"
+
+
+def rows(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def refused(router: Router) -> None:
+    assert router.post("alpha", "sk-nobody").status == 401
+    assert router.post("none-such", ALICE).status == 404
+    while router.post("alpha", CAROL).status != 429:
+        pass
+
+
+def test_who_asked_what_outlives_the_program_and_no_text_is_in_it(tmp_path: Path) -> None:
+    engine, file = Engine("alpha", "ttft=0.01", "rate=200"), tmp_path / "access.log"
+    for _ in range(2):
+        with running(tmp_path, {"alpha": engine}) as router:
+            router.post("alpha", ALICE, 7, messages=[{"role": "user", "content": SECRET}])
+            refused(router)
+        said = (tmp_path / "log").read_text()
+        assert SECRET not in said + file.read_text() and ALICE not in said + file.read_text()
+        assert all(f'"status":{status}' in said for status in (401, 404, 429)) and '"status":200' not in said
+    kept = [row for row in rows(file) if row["completion_tokens"] == 7]
+    assert len(kept) == 2 and {(row["person"], row["model"], row["status"]) for row in kept} == {
+        ("alice", "alpha", 200)
+    }
+    assert all(row["model"] == "alpha" and row["person"] in ("alice", "carol") for row in rows(file))
+    assert all(row["ms"] >= 0 and row["prompt_tokens"] > 0 for row in kept)
+    engine.down()
+
+
+def test_a_full_one_is_the_older_one(tmp_path: Path) -> None:
+    engine, file = Engine("alpha", "ttft=0.01", "rate=200"), tmp_path / "access.log"
+    older = tmp_path / "access.log.1"
+    older.write_text("of before\n")
+    file.write_bytes(b"x" * (33 << 20))
+    with running(tmp_path, {"alpha": engine}) as router:
+        until(lambda: older.stat().st_size > 1 << 20 and file.exists() and file.stat().st_size < 1 << 20, 15)
+        router.post("alpha", ALICE, 9)
+    assert any(row["completion_tokens"] == 9 for row in rows(file)) and older.stat().st_size < 34 << 20
+    engine.down()
+
+
+def test_it_is_read_of_every_spark_and_lines_of_others_are_passed_over() -> None:
+    def line(at: str, model: str) -> str:
+        return json.dumps({"at": at, "person": "alice", "model": model, "prompt_tokens": 3, "extra": "x"})
+
+    logs = {
+        ("a", "sparkloom/router/access.log"): line("2026-11-26T10:00:02Z", "second") + "\nno line\n[1]\n",
+        ("b", "sparkloom/router/access.log.1"): line("2026-11-26T10:00:01Z", "first")
+        + "\n"
+        + line("2026-11-20", "old"),
+    }
+
+    def node_log(node: str, file: str) -> str:
+        if node == "c":
+            raise ApiException(status=503, reason="the kubelet is off")
+        return logs.get((node, file), "")
+
+    reached: Any = SimpleNamespace(nodes=lambda: dict.fromkeys("abc"), node_log=node_log)
+    found, silent = usage.each(reached, datetime.date(2026, 11, 26))
+    assert [row["model"] for row in found] == ["first", "second"] and set(found[0]) == set(usage.EACH)
+    assert len(silent) == 1 and silent[0].startswith("c: ")
