@@ -1,6 +1,7 @@
 """An API server on loopback that keeps objects, and does with sets what their controllers do: pods that come and go.
 
 Enough of it for Ansible's own modules and Kubernetes' own client. A pod is ready at once and takes its time to end.
+Who asks may do what the administrator's role lets him do, and no more.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests import rights
 
 Object = dict[str, Any]
 ENDS = 0.7  # seconds that a pod takes to go
@@ -109,6 +112,8 @@ def serving(folder: Path) -> Iterator[tuple[Cluster, Path]]:
                 cluster.settle()
                 status, told = _asked(cluster, self.command, self.path, asked)
                 cluster.settle()
+            if why := rights.refused(self.command, self.path):
+                status, told = 403, {"kind": "Status", "status": "Failure", "code": 403, "message": why}
             body = json.dumps(told).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

@@ -31,7 +31,7 @@ OF_THE_SITE = {
     "cluster": {
         "k3s_secrets": "reads the tokens on the first server",
         "k3s_start": "starts K3s on these nodes, one after the other",
-        "k3s.kubeconfig": "keeps the administrator's access here",
+        "k3s.renew_access": "renews the administrator's access here",
     },
     "fabric": {"ansible.builtin.command": "as `verify`"},
     "gpu": {"kubernetes.core.k8s": "applies the device plugin"},

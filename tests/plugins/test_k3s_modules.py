@@ -110,7 +110,6 @@ def test_passphrases_are_made_once_and_kept_closed(tmp_path: Path) -> None:
         "token": str(tmp_path / "etc/token"),
         "agent_token": str(tmp_path / "etc/agent-token"),
         "joining": {"server": str(tmp_path / "full"), "agent": str(tmp_path / "none")},
-        "kubeconfig": str(tmp_path / "k3s.yaml"),
     }
     assert len(on_node("k3s_secrets", paths=paths)["missing"]) == 2
     assert not (tmp_path / "etc").exists(), "reading makes nothing"
@@ -126,7 +125,7 @@ def test_passphrases_are_made_once_and_kept_closed(tmp_path: Path) -> None:
 
 def test_marks_tell_two_tokens_apart_and_neither(tmp_path: Path) -> None:
     paths = {name: str(tmp_path / name) for name in ("token", "agent_token")}
-    paths |= {"joining": {"server": str(tmp_path / "full"), "agent": str(tmp_path / "none")}, "kubeconfig": "/none"}
+    paths |= {"joining": {"server": str(tmp_path / "full"), "agent": str(tmp_path / "none")}}
     (tmp_path / "token").write_text("secret\n")
     (tmp_path / "full").write_text("secret\n")
     told = on_node("k3s_secrets", paths=paths, marks=True)

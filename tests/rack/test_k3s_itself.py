@@ -5,20 +5,31 @@ The order matters: the cluster is made once, lives through a restart, a restore 
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 
 from sparkloom.render.k3s import paths
+from sparkloom.render.manifests import multus, page
+from sparkloom.site import holding
+from sparkloom.site.k3s import access
 from testbed.base import names
+from tests.k3s_signer import certificate
+from tests.onnode.now.recorded import FACTS
 from tests.rack.bare_cluster import AGENTS, INVENTORY, SERVER, apply, asked, bare, cluster_yml, kubectl, on, said, until
 from tests.rack.running import LATER, run
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]
 SECRET = "kept-where-nobody-reads-it"
+ACCESS = names.REPO / ".build/bare/kubeconfig"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -100,6 +111,74 @@ def test_a_network_policy_shuts_a_door() -> None:
 def test_a_second_run_changes_nothing() -> None:
     done = cluster_yml()
     assert done.returncode == 0 and "changed=0" in done.stdout, done.stdout[-4000:]
+
+
+def door(words: str, *, stdin: str = "") -> str:
+    """What the administrator's access from here gets, with what it is refused."""
+    on(SERVER, "cat >/root/access", stdin=ACCESS.read_text())
+    done = on(SERVER, f"k3s kubectl --kubeconfig=/root/access {words} 2>&1", stdin=stdin)
+    return done.stdout.strip()
+
+
+def test_a_site_from_before_gets_an_access_of_its_own() -> None:
+    """Until December 2026 K3s' own administrator's was kept here."""
+    server = yaml.safe_load(ACCESS.read_text())["clusters"][0]["cluster"]["server"]
+    text = said(SERVER, f"cat {paths.KUBECONFIG}").replace("https://127.0.0.1:6443", server)
+    ACCESS.write_text(text.replace(": default", ": sparkloom-bare"))
+    assert "system:masters" in door("auth whoami")
+    done = cluster_yml()
+    assert done.returncode == 0 and "system:masters" not in door("auth whoami"), done.stdout[-4000:]
+
+
+def test_the_administrator_s_access_is_no_cluster_admin_s() -> None:
+    assert "sparkloom:" in door("auth whoami") and "system:masters" not in door("auth whoami")
+    assert door("auth can-i list secrets -A") == "yes"
+    for verb in ("escalate clusterroles", "bind clusterroles", "impersonate users", "create pods", "create csr"):
+        assert door(f"auth can-i {verb} -A").endswith("no"), verb
+    for verb in ("get nodes --subresource=proxy", "create serviceaccounts --subresource=token"):
+        assert door(f"auth can-i {verb} -A").endswith("no"), verb
+    assert "not currently held" in door("create clusterrolebinding more --clusterrole=cluster-admin --user=me")
+    assert "not currently held" in door("create clusterrole more --verb=* --resource=pods")
+
+
+def test_all_that_playbooks_apply_it_may_apply() -> None:
+    """Namespaces, kinds and roles are made, as others are judged by them; the rest is asked for and not kept."""
+    golden = sorted((names.REPO / "tests/golden").glob("*/*.yaml"))
+    texts = [text for path in golden if "\nkind: " in (text := path.read_text())]
+    shipped = [one for text in texts for one in yaml.safe_load_all(text)]
+    facts = json.loads(FACTS.read_text())
+    shipped += [*multus.multus("multus:1", "/opt/cni/bin", "/etc/cni"), *page.page("python:3", "sparkloom", facts, [])]
+    assert len(shipped) > 200
+    kinds = ("Namespace", "CustomResourceDefinition", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
+    made = [one for one in shipped if one["kind"] in kinds]
+    applied = "apply --server-side --force-conflicts -f -"
+    for items, words in ((made, applied), (shipped, f"{applied} --dry-run=server")):
+        listed = {"apiVersion": "v1", "kind": "List", "items": list(items)}
+        said_of_it = door(words, stdin=json.dumps(listed))
+        wrong = [line for line in said_of_it.splitlines() if "serverside-applied" not in line and "Warning" not in line]
+        assert wrong == [], wrong[:5]
+    assert "deleted" in door("delete -f - --wait=false", stdin=json.dumps({**listed, "items": made}))
+
+
+def test_one_that_has_ended_is_named_and_the_next_run_renews_it() -> None:
+    """Signed here with the cluster's own authority, as nobody can wait for a month."""
+    kept = yaml.safe_load(ACCESS.read_text())
+    tls = f"{paths.DATA}/server/tls"
+    user = x509.load_pem_x509_certificate(base64.b64decode(kept["users"][0]["user"]["client-certificate-data"]))
+    signer = serialization.load_pem_private_key(said(SERVER, f"cat {tls}/client-ca.key").encode(), None)
+    authority = x509.load_pem_x509_certificate(said(SERVER, f"cat {tls}/client-ca.crt").encode())
+    late = datetime.now(UTC) - timedelta(days=1)
+    old = certificate(user.subject, user.public_key(), late - timedelta(days=30), 30, authority.subject, signer)
+    kept["users"][0]["user"]["client-certificate-data"] = base64.b64encode(old.encode()).decode()
+    ACCESS.write_text(yaml.safe_dump(kept))
+    refused = run("sparkloom", "status", "-i", INVENTORY)
+    said_of_it = " ".join((refused.stdout + refused.stderr).split())
+    assert refused.returncode and f"ended on {late:%Y-%m-%d}" in said_of_it and "playbooks/cluster.yml" in said_of_it
+    done = cluster_yml()
+    assert done.returncode == 0 and "spark1" in done.stdout, done.stdout[-4000:]
+    assert "Ready" in door("get nodes") and ACCESS.stat().st_mode & 0o777 == 0o600
+    assert door(f"delete clusterrolebinding {access.user(holding.person())}") and "Forbidden" in door("get nodes")
+    assert cluster_yml().returncode == 0 and "Ready" in door("get nodes")
 
 
 def test_restarts_come_one_after_the_other_and_containers_go_on() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ from kubernetes.client import ApiException, CoreV1Api
 
 from sparkloom.base.errors import InputError
 from sparkloom.onnode.now.gather import Gatherer
+from sparkloom.render.k3s import paths
 from sparkloom.site import patience
 from sparkloom.site.client import Client
 from sparkloom.site.k3s import access
@@ -36,6 +38,7 @@ class Server:
 
     def __init__(self, folder: Path) -> None:
         self.data, self.own, self.kept = folder / "data", folder / "k3s.yaml", folder / "kept"
+        self.tls = self.data / "server/tls"
         self.port = nobody_listens()
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -63,8 +66,16 @@ class Server:
             self.process.terminate()
             self.process.wait(60)
 
-    def keep(self) -> bool:
-        return access.keep(str(self.kept), self.own.read_text(), f"https://127.0.0.1:{self.port}", "home")
+    def keep(self) -> None:
+        here = {paths.BINARY: k3s.program(), paths.KUBECONFIG: self.own, paths.AUTHORITY: self.tls / "server-ca.crt"}
+
+        def execute(line: str, data: bytes | None) -> dict[str, str]:
+            for place, mine in here.items():
+                line = line.replace(place, str(mine))
+            done = subprocess.run(["sh", "-c", line], input=data, capture_output=True)
+            return {"stdout": done.stdout.decode(), "stderr": done.stderr.decode()}
+
+        access.renew(str(self.kept), "sparkloom:me@here", f"https://127.0.0.1:{self.port}", "home", execute)
 
     def certificates(self) -> dict[Path, datetime]:
         """All but its authorities, and when each ends."""
@@ -104,10 +115,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def test_a_node_whose_clock_is_off_is_told_from_one_that_is_away(server: Server) -> None:
     """The API keeps its own time of each kubelet's word."""
     server.keep()
-    reached = Client.at(str(server.kept), "default")
+    reached, owner = (Client.at(str(file), "default") for file in (server.kept, server.own))
     for node, behind in (("spark1", 0), ("spark2", 3600)):
         labels = {"kubernetes.io/hostname": node}
-        reached.change("POST", "/api/v1/nodes", {"metadata": {"name": node, "labels": labels}})
+        owner.change("POST", "/api/v1/nodes", {"metadata": {"name": node, "labels": labels}})
         for _ in range(2):
             renewed = f"{datetime.now(UTC) - timedelta(seconds=behind):%Y-%m-%dT%H:%M:%S.%f}Z"
             body: dict[str, Any] = {"metadata": {"name": node}, "spec": {"renewTime": renewed}}
@@ -123,14 +134,15 @@ def test_a_node_whose_clock_is_off_is_told_from_one_that_is_away(server: Server)
 
 
 def test_k3s_renews_what_ended_as_it_starts_and_an_owner_is_told_to_fetch_it(server: Server) -> None:
+    server.keep()
     server.stop()
     server.age()
     assert max(server.certificates().values()) < NOW
-    spoilt = yaml.safe_load(server.own.read_text())
-    ended = (server.data / "server/tls/client-admin.crt").read_bytes()
-    spoilt["users"][0]["user"]["client-certificate-data"] = access.b64encode(ended).decode()
-    server.own.write_text(yaml.safe_dump(spoilt))
-    server.keep()
+    spoilt, mine = yaml.safe_load(server.kept.read_text()), server.data / "mine.crt"
+    user = spoilt["users"][0]["user"]
+    mine.write_bytes(b64decode(user["client-certificate-data"]))
+    user["client-certificate-data"] = b64encode(again(mine, server.tls / "client-ca.crt")).decode()
+    server.kept.write_text(yaml.safe_dump(spoilt))
     before, began = server.kept.read_text(), time.monotonic()
     server.start()
     print(f"K3s, whose certificates ended {ENDED.days} days ago, is ready after {time.monotonic() - began:.0f} s")
@@ -140,5 +152,6 @@ def test_k3s_renews_what_ended_as_it_starts_and_an_owner_is_told_to_fetch_it(ser
     assert refused.value.status == 401, "all that K3s says of it"
     with pytest.raises(InputError, match="its certificate ended on"):
         Client.at(str(server.kept), "default")
-    assert server.keep() and server.kept.read_text() != before, "as playbooks/cluster.yml does"
+    server.keep()
+    assert server.kept.read_text() != before, "as playbooks/cluster.yml does"
     Client.at(str(server.kept), "default").answers()

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import copy
 import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -18,6 +15,7 @@ from sparkloom.inputs import answers, lock_file
 from sparkloom.site import new_site, sparks
 from sparkloom.site.cabling import look
 from sparkloom.site.k3s import access
+from tests.k3s_signer import authority, signing
 from tests.places import REPO
 
 SAID = {
@@ -97,53 +95,35 @@ def test_what_the_locks_take_from_a_node(tmp_path: Path, attack: str) -> None:
     assert not file.exists()
 
 
-PART = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()
-GIVEN: dict[str, Any] = {
-    "apiVersion": "v1",
-    "kind": "Config",
-    "clusters": [{"name": "default", "cluster": {"server": "https://x:6443", "certificate-authority-data": PART}}],
-    "users": [{"name": "default", "user": {"client-certificate-data": PART, "client-key-data": PART}}],
-    "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default"}}],
-    "current-context": "default",
-}
 EXEC = {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh", "args": ["-c", "touch MARK"]}
-KUBECONFIGS: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
-    "exec beside the certificate": lambda cluster, user: user.update(exec=EXEC),
-    "auth-provider": lambda cluster, user: user.update(
-        {"auth-provider": {"name": "gcp", "config": {"cmd-path": "sh"}}}
-    ),
-    "a token": lambda cluster, user: user.update(token="of somebody else"),
-    "somebody to be": lambda cluster, user: user.update({"as": "system:admin"}),
-    "no verification": lambda cluster, user: cluster.update({"insecure-skip-tls-verify": True}),
-    "a proxy": lambda cluster, user: cluster.update({"proxy-url": "http://127.0.0.1:9"}),
-    "another name": lambda cluster, user: cluster.update({"tls-server-name": "evil.example"}),
+KUBECONFIG = yaml.safe_dump({"clusters": [{"cluster": {"insecure-skip-tls-verify": True}}], "users": [{"exec": EXEC}]})
+API, WHO, SITE = "https://192.0.2.1:6443", "sparkloom:ada@laptop", "sparkloom-home"
+ANSWERS: dict[str, Callable[[str], str]] = {
+    "nothing": lambda told: "",
+    "a template": lambda told: TEMPLATE,
+    "a kubeconfig": lambda told: KUBECONFIG,
+    "a certificate of another key": lambda told: authority() + authority(),
+    "no authority": lambda told: told.partition(access.END)[0] + access.END,
+    "an authority of nobody": lambda told: told.partition(access.END)[0] + access.END + KUBECONFIG,
 }
 
 
-@pytest.mark.parametrize("attack", KUBECONFIGS.values(), ids=KUBECONFIGS)
-def test_of_a_kubeconfig_three_values_are_taken(tmp_path: Path, attack: Callable[..., Any]) -> None:
-    """`exec:` was kept as it came: a program on this machine at the next `kubectl`."""
-    given = copy.deepcopy(GIVEN)
-    attack(given["clusters"][0]["cluster"], given["users"][0]["user"])
-    made = yaml.safe_load(access.rewritten(yaml.safe_dump(given), "https://192.0.2.1:6443", "sparkloom-home"))
-    expected = yaml.safe_load(access.rewritten(yaml.safe_dump(GIVEN), "https://192.0.2.1:6443", "sparkloom-home"))
-    assert made == expected and set(made["users"][0]["user"]) == {"client-certificate-data", "client-key-data"}
+@pytest.mark.parametrize("attack", ANSWERS.values(), ids=ANSWERS)
+def test_of_the_first_server_two_certificates_are_taken(tmp_path: Path, attack: Callable[[str], str]) -> None:
+    """Its whole kubeconfig was kept once: `exec:` in it was a program on this machine at the next `kubectl`."""
+    target = tmp_path / "kubeconfig"
+    with pytest.raises(InputError, match=r"the first server"):
+        access.renew(str(target), WHO, API, SITE, signing(change=attack))
+    assert not target.exists()
+
+
+def test_whatever_else_it_says_is_no_part_of_a_kubeconfig(tmp_path: Path) -> None:
+    target = tmp_path / "kubeconfig"
+    access.renew(str(target), WHO, API, SITE, signing(change=lambda told: told + KUBECONFIG))
+    made = yaml.safe_load(target.read_text())
+    assert set(made["users"][0]["user"]) == {"client-certificate-data", "client-key-data"}
     assert set(made["clusters"][0]["cluster"]) == {"server", "certificate-authority-data"}
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        "", "[]", "a: [", "{}", "clusters: []",
-        yaml.safe_dump({**GIVEN, "users": [{"user": {"exec": EXEC}}]}),
-        yaml.safe_dump({**GIVEN, "users": [{"user": {"client-certificate-data": TEMPLATE, "client-key-data": PART}}]}),
-        yaml.safe_dump({**GIVEN, "users": [{"user": {"client-certificate-data": 7, "client-key-data": PART}}]}),
-        yaml.safe_dump({**GIVEN, "clusters": [{"cluster": {"insecure-skip-tls-verify": True}}]}),
-    ],
-)  # fmt: skip
-def test_a_kubeconfig_without_them_is_refused_by_name(given: str) -> None:
-    with pytest.raises(InputError, match=r"k3s.yaml of the first server"):
-        access.rewritten(given, "https://192.0.2.1:6443", "sparkloom-home")
+    assert made["clusters"][0]["cluster"]["server"] == API and "touch" not in target.read_text()
 
 
 def test_ansible_reads_what_init_wrote_and_runs_nothing(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +11,9 @@ from typing import Any
 
 import pytest
 import yaml
+from cryptography import x509
 
-from sparkloom.site.k3s import steps
+from sparkloom.site.k3s import access, steps
 from testbed.make import k3s
 from tests.plugins.loading import module
 
@@ -119,14 +122,28 @@ print(told(("node", "n")))
 server.write_kubeconfig({}, ca, certs.ADMIN.read_bytes(), certs.ADMIN_KEY.read_bytes(), address)
 import kubectl
 print(kubectl.fetch(kubectl.opened(server.KUBECONFIG), "/api/v1/nodes").decode())
+kubectl.ADMIN = server.KUBECONFIG
+sys.stdin = open(folder / "asked.json")
+name = "csr/sparkloom-1"
+for words in (["apply", "-f", "-"], ["certificate", "approve", name], ["wait", name, "--for=jsonpath={.status}"],
+              ["get", name, "-o", "jsonpath={.status.certificate}"]):
+    assert kubectl.main([f"--kubeconfig={kubectl.ADMIN}", *words]) == 0, words
 """
 
 
 def test_it_refuses_a_node_in_the_words_of_the_real_one(program: Path, tmp_path: Path) -> None:
     """What the real v1.32.0 said, at level info, for ever (testbed's notes of it: docs/k3s.md)."""
+    asked = tmp_path / "asked"
+    openssl = ["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    subprocess.run([*openssl, "-subj", "/CN=ada", "-keyout", tmp_path / "key", "-out", asked], check=True)
+    items = access._objects("ada", "sparkloom-1", asked.read_bytes())
+    (tmp_path / "asked.json").write_text(json.dumps({"items": items}))
     done = subprocess.run([sys.executable, "-c", JOIN, program, tmp_path], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    token, port, new, again, reinstalled, labels, forgotten, admin = done.stdout.splitlines()
+    token, port, new, again, reinstalled, labels, forgotten, admin, signed = done.stdout.splitlines()
+    admitted = x509.load_pem_x509_certificate(base64.b64decode(signed))
+    assert admitted.subject.rfc4514_string() == "CN=ada"
+    assert admitted.not_valid_after_utc - admitted.not_valid_before_utc == access.LIFE
     assert token == "failed to retrieve configuration from server: not authorized"
     assert port == "unable to find interface enP7s8: route ip+net: no such network interface"
     assert new == again == forgotten == "let in"

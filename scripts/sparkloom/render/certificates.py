@@ -40,16 +40,16 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _private(key: ec.EllipticCurvePrivateKey) -> str:
+def private(key: ec.EllipticCurvePrivateKey) -> str:
     form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     return key.private_bytes(*form).decode()
 
 
-def _public(certificate: x509.Certificate) -> str:
+def public(certificate: x509.Certificate) -> str:
     return certificate.public_bytes(serialization.Encoding.PEM).decode()
 
 
-def _named(name: str) -> x509.Name:
+def named(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
 
 
@@ -108,7 +108,7 @@ def _authority(
         signer = serialization.load_pem_private_key(key.read_bytes(), None)  # type: ignore[assignment]
         if kept.not_valid_after_utc > _now() + timedelta(days=CERTIFICATE_DAYS) and _allows(kept, names):
             return kept, signer
-    name = _named(f"Sparkloom {site}")
+    name = named(f"Sparkloom {site}")
     made = (
         _builder(name, name, signer.public_key(), AUTHORITY_DAYS)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -117,8 +117,8 @@ def _authority(
         .sign(signer, hashes.SHA256())
     )
     if not dry:
-        keys.write(key, _private(signer))
-        keys.write(certificate, _public(made))
+        keys.write(key, private(signer))
+        keys.write(certificate, public(made))
     return made, signer
 
 
@@ -157,7 +157,7 @@ def own(folder: Path, site: str, names: list[str], *, dry: bool = False) -> Pair
     fresh = ec.generate_private_key(ec.SECP256R1())
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key())  # type: ignore[arg-type]
     made = (
-        _builder(_named(f"Sparkloom {site}, its endpoint"), authority.subject, fresh.public_key(), CERTIFICATE_DAYS)
+        _builder(named(f"Sparkloom {site}, its endpoint"), authority.subject, fresh.public_key(), CERTIFICATE_DAYS)
         .add_extension(x509.SubjectAlternativeName([_alternative(name) for name in names]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(authority=False), critical=True)
@@ -166,9 +166,9 @@ def own(folder: Path, site: str, names: list[str], *, dry: bool = False) -> Pair
         .sign(signer, hashes.SHA256())
     )
     if not dry:
-        keys.write(secret, _private(fresh))
-        keys.write(place, _public(made))
-    return Pair(_public(made), _private(fresh), made.not_valid_after_utc, True, trust)
+        keys.write(secret, private(fresh))
+        keys.write(place, public(made))
+    return Pair(public(made), private(fresh), made.not_valid_after_utc, True, trust)
 
 
 def _signed(certificate: x509.Certificate, authority: x509.Certificate) -> bool:

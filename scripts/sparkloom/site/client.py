@@ -80,7 +80,7 @@ class Client:
             told = f"not a kubeconfig: {error or type(error).__name__}"
             raise InputError.single(kubeconfig, " ".join(told.split()), rule="kubeconfig") from None
         if ended:
-            told = f"its certificate ended on {ended}, and {patience.here()}. {patience.RENEWS}; {patience.COPY}"
+            told = f"its certificate ended on {ended}, and {patience.here()}; {patience.COPY}"
             raise InputError.single(kubeconfig, told, rule="kubeconfig")
         return made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
+import tempfile
 from pathlib import Path
 
 DATA = Path("/var/lib/rancher/k3s")
@@ -39,6 +40,18 @@ def signed(subject: str, extension: str, made: tuple[Path, Path], authority: tup
     openssl("req", *EC, "-subj", subject, "-keyout", made[1], "-out", request)
     by = ["-CA", authority[0], "-CAkey", authority[1], "-CAcreateserial", "-days", "365", "-extfile", extra]
     openssl("x509", "-req", "-in", request, *by, "-out", made[0])
+
+
+def admitted(request: bytes, seconds: int) -> bytes:
+    """A client's certificate for a request that was approved."""
+    with tempfile.TemporaryDirectory() as folder:
+        asked, made, extra = (Path(folder) / name for name in ("asked", "made", "extra"))
+        asked.write_bytes(request)
+        extra.write_text("keyUsage=critical,digitalSignature\nextendedKeyUsage=clientAuth\n")
+        by = ["-CA", CLIENT_CA, "-CAkey", CLIENT_CA_KEY, "-CAserial", Path(folder) / "serial", "-CAcreateserial"]
+        days = ["-days", str(seconds // 86400)]
+        openssl("x509", "-req", "-in", asked, *by, *days, "-extfile", extra, "-out", made)
+        return made.read_bytes()
 
 
 def fingerprint(ca: bytes) -> str:

@@ -26,7 +26,7 @@ ONLY_WHEN_CHANGING = {
 ONLY_AN_ORDER = {"main", "peers", "readback"}  # of a role whose other files are asked one by one
 OURS = {"sparkloom", "sparkloom_node"}
 NEITHER_KEPT_NOR_JUDGED = {
-    "ansible.builtin.assert", "ansible.builtin.debug", "cluster.networks", "k3s.decide", "k3s.kubeconfig", "k3s.plan",
+    "ansible.builtin.assert", "ansible.builtin.debug", "cluster.networks", "k3s.decide", "k3s.plan", "k3s.renew_access",
     "k3s.token_files", "k3s_secrets", "k3s_start", "site.read",
 }  # fmt: skip
 

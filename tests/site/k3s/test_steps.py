@@ -18,7 +18,7 @@ from tests.k3s_sites import REPO, chosen, site
 from tests.plugins.loading import context
 
 SITE = site(["spark1"], nodes=2)
-SECRETS = {"tokens": {"server": "K10s", "agent": "K10a", "agent_passphrase": "P"}, "kubeconfig": ""}
+SECRETS = {"tokens": {"server": "K10s", "agent": "K10a", "agent_passphrase": "P"}}
 
 
 VERSIONS = yaml.safe_load((REPO / "inventories/gb10/group_vars/all/versions.yml").read_text())

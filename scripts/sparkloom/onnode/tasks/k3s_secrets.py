@@ -33,7 +33,7 @@ def hashes(paths: Mapping[str, Any]) -> dict[str, str]:
 
 def main(
     task: Task,
-    paths: Mapping[str, Any],  # files token and agent_token; joining, where K3s writes full tokens by role; kubeconfig
+    paths: Mapping[str, Any],  # files token and agent_token; joining, where K3s writes full tokens by role
     create: bool = False,  # make what is missing
     marks: bool = False,  # only their sha256, by which two machines' are compared, and which files others can read
 ) -> None:
@@ -56,5 +56,4 @@ def main(
             "agent": text(Path(paths["joining"]["agent"])) or text(kept[1]),
             "agent_passphrase": text(kept[1]),
         },
-        kubeconfig=text(Path(paths["kubeconfig"])),
     )

@@ -13,6 +13,7 @@ AGENT_TOKEN = f"{ETC}/sparkloom-agent-token"
 KUBECONFIG = f"{ETC}/k3s.yaml"
 
 DATA = "/var/lib/rancher/k3s"
+AUTHORITY = f"{DATA}/server/tls/server-ca.crt"  # by which the API is known
 AUDIT_LOG = f"{DATA}/server/logs/audit.log"
 # fixed since v1.31.2; before, it moved with every release (docs.k3s.io, "CNI")
 CNI = f"{DATA}/data/cni"

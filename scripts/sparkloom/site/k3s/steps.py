@@ -21,14 +21,9 @@ PLACES = {
     "services": list(paths.SERVICES.values()),
     "search": paths.SEARCH,
 }
-SECRETS = {
-    "token": paths.TOKEN,
-    "agent_token": paths.AGENT_TOKEN,
-    "joining": paths.JOIN_TOKENS,
-    "kubeconfig": paths.KUBECONFIG,
-}
+SECRETS = {"token": paths.TOKEN, "agent_token": paths.AGENT_TOKEN, "joining": paths.JOIN_TOKENS}
 
-Secrets = Mapping[str, Any]  # what `k3s_secrets` read: tokens, kubeconfig
+Secrets = Mapping[str, Any]  # what `k3s_secrets` read: tokens
 
 
 def causes() -> list[dict[str, Any]]:

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kubernetes.client import ApiException
+from urllib3.exceptions import HTTPError
+
+from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.inventory import GROUP, SERVERS
+from sparkloom.onnode.kube import JSON
 from sparkloom.render.k3s import machines, paths
 from sparkloom.render.k3s import options as given
-from sparkloom.site import ansible, client, teardown
+from sparkloom.site import ansible, client, holding, teardown
 from sparkloom.site.ansible import Context, Data
 from sparkloom.site.k3s import access, steps
 
@@ -40,13 +45,26 @@ def token_files(context: Context, plan: Mapping[str, Any], secrets: str) -> Data
     return {"hosts": {name: machines.secrets(host, tokens) if tokens else {} for name, host in plan["hosts"].items()}}
 
 
-def kubeconfig(context: Context, plan: Mapping[str, Any], secrets: str) -> Data:
-    """Keep the administrator's access here."""
-    kept, target = ansible.plain(context.vars[secrets]).get("kubeconfig", ""), client.kubeconfig(context.cluster)
-    if not kept and context.dry:
+def renew_access(context: Context, plan: Mapping[str, Any]) -> Data:
+    """The administrator's access from here, where it ends soon or opens nothing; the node is the first server."""
+    target, who = client.kubeconfig(context.cluster), access.user(holding.person())
+    if access.lasts(target, who, plan["api"]) and _opens(context.cluster):
         return {}
-    changed = access.keep(target, kept, plan["api"], f"sparkloom-{context.cluster.name}", dry=context.dry)
-    return {"changed": changed, "path": target}
+    if not context.dry:
+        access.renew(target, who, plan["api"], _name(context.cluster), context.execute)
+    return {"changed": True, "path": target}
+
+
+def _name(cluster: Cluster) -> str:
+    return f"sparkloom-{cluster.name}"
+
+
+def _opens(cluster: Cluster) -> bool:
+    """Whether the cluster takes it, and lets it do what this release asks."""
+    try:
+        return bool(client.of(cluster).api(access.PATH, {}, JSON)["rules"] == access.rules())
+    except (ApiException, HTTPError):
+        return False
 
 
 def leftovers(context: Context) -> Data:
@@ -69,5 +87,5 @@ def leftovers(context: Context) -> Data:
             "ours": [*teardown.SYSTEM, cluster.namespace],
         },
         "remove": [*paths.OURS, *paths.LEFT],
-        "kubeconfig": target if mine and access.is_kept(target, f"sparkloom-{cluster.name}") else "",
+        "kubeconfig": target if mine and access.is_kept(target, _name(cluster)) else "",
     }
