@@ -22,6 +22,7 @@ check mypy "types of scripts/sparkloom, strict" mypy
 check rooms "the floor plan: who may import whom" lint-imports --no-cache
 check yamllint "YAML layout" yamllint --strict .
 check stale "generated files against their sources" "$PY" scripts/lint/stale.py
+check audit "known faults of what requirements.lock pins" "$PY" scripts/lint/audit.py
 check docs "the pages as a site, every link followed" zensical build --strict
 check lines "lines of code by room" "$PY" scripts/lint/lines.py
 # It follows a scenario into the roles that it plays: those are judged above.
