@@ -120,7 +120,7 @@ class Router:
 
     def said(self) -> str:
         self.log.flush()
-        return Path(self.log.name).read_text()
+        return "".join(path.read_text() for path in (Path(self.log.name), Path(self.terms.log)) if path.exists())
 
     def close(self) -> None:
         self.process.terminate()

@@ -28,7 +28,7 @@ SCRIPTS = {
     "router.lua": ("common.lua", "router.lua"),
 }
 AT_WAKER = 64  # requests of one group that may wait for its waking
-PIECE = 1 << 18  # bytes that a connection holds which nobody asked for
+PIECE = 1 << 16  # bytes that a connection holds which nobody asked for
 UPSTREAM = "x-sparkloom-from"  # by which a rank knows the connection
 STATISTICS = "router"  # of clients' requests: http.router.downstream_rq_active are on their way
 A_NAME = "[A-Za-z0-9][A-Za-z0-9._:@-]*"  # it cannot be ".."; an owner may stand before it
