@@ -58,6 +58,11 @@ def shown(run: Run) -> dict[str, str]:
             f"{cluster['node_s']} s, {cluster['offered']} GPU offered {cluster['offered_s']} s later, pod ready after "
             f"{cluster['ready_s']} s (kernels compile), its answer read, gone in {cluster['gone_s']} s"
         )
+        if guard := cluster.get("guard"):
+            told["kubernetes"] += (
+                f". The node's memory guard ended the engine, and nothing else: named after {guard['named_s']} s "
+                f"({plain(guard['cause'], 160)}), serving again after {guard['back_s']} s"
+            )
     if metrics := run.get("metrics"):
         idle, load = (metrics[name]["ours"] for name in ("idle", "load"))
         told["exporter"] = f"{idle['power_watts']:.0f} W idle, {load['power_watts']:.0f} W at load, as nvidia-smi says"
@@ -99,6 +104,19 @@ def faults(run: Run) -> str:
             lines.append([title, plain(told["cause"].partition("failed: ")[2] or told["cause"]), f"{told['named_s']} s",
                           f"{told['back_s']} s" if "back_s" in told else "stays down, as told"])  # fmt: skip
     return rows(lines)
+
+
+def garbage(run: Run) -> str:
+    """What the guard of `bench` says while nothing else notices."""
+    told = run.get("fault_garbage")
+    if not told:
+        return "Not run."
+    seen = [f"*{name}*: {told[name]['verdict']} ({plain(told[name].get('why') or 'text', 120)})"
+            for name in ("before", "noise", "nan")]  # fmt: skip
+    return (
+        "The last matrix was spoilt while the engine served: filled with noise, then with NaN. "
+        f"`bench` says {'; '.join(seen)}. The supervisor said `{told['phase']}`: it asks for tokens, not for sense."
+    )
 
 
 def not_named(run: Run) -> str:
@@ -162,9 +180,15 @@ def speaks(run: Run) -> str:
 def main() -> int:
     run: Run = json.loads(RUN.read_text())
     two: Run = json.loads(TWO.read_text())
-    made = (machine, stages, faults, not_named, memory, form, time)
+    made = (machine, stages, faults, garbage, not_named, memory, form, time)
     parts: dict[str, Any] = {each.__name__: each(run) for each in made}
-    parts |= {"pack": run["pack"], "two_machine": machine(two), "two_stages": stages(two), "speaks": speaks(two)}
+    parts |= {
+        "pack": run["pack"],
+        "line": run["machine"]["line"],
+        "two_machine": machine(two),
+        "two_stages": stages(two),
+        "speaks": speaks(two),
+    }
     sys.stdout.write(TEMPLATE.read_text().format(today=datetime.date.today(), **parts))
     return 0
 

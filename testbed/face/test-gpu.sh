@@ -17,6 +17,7 @@ if [[ -e $pack/site.tar.xz ]] && command -v nvidia-smi >/dev/null; then
     [[ ! -e $more ]] || cp "$more" "$SPARKLOOM_GPU_ROOT"
   done
   wait
+  export SPARKLOOM_GPU_PACK=$pack
   cd "$SPARKLOOM_GPU_ROOT/product"
   set -- -p no:cacheprovider "$@"
   export PYTHONPATH=$PWD/scripts

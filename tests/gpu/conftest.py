@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +31,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in mine:
         if why:
             item.add_marker(pytest.mark.skip(reason=why))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The run's last line, beside what it showed."""
+    if place.RUN.exists():
+        found = {name: len(terminalreporter.stats.get(name, [])) for name in ("failed", "error", "passed", "skipped")}
+        counted = ", ".join(f"{number} {name}" for name, number in found.items() if number)
+        place.tell("machine", {"line": f"{counted} in {time.time() - place.BEGUN:.0f} s"})
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -48,6 +49,10 @@ def test_what_this_machine_is() -> None:
         "nccl": ".".join(map(str, nccl)), "kernel": place.done("uname -r")[1].strip(),
         "date": time.strftime("%Y-%m-%d"),
     })  # fmt: skip
+    if pack := os.environ.get("SPARKLOOM_GPU_PACK"):
+        parts = {"engine_mb": Path(pack), "cluster_mb": Path(pack).with_name("cluster")}
+        sizes = {name: sum(file.stat().st_size for file in folder.glob("*")) for name, folder in parts.items()}
+        place.tell("pack", {name: round(size / 1e6, 1) for name, size in sizes.items()})
 
 
 def _both() -> dict[str, Any]:

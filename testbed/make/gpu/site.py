@@ -77,7 +77,7 @@ def build(work: Path, say: Say) -> None:
 
 def check(site: Path, scratch: Path, say: Say) -> None:
     """Imports all of it against empty libraries in NVIDIA's place: no second on a GPU is for a missing module."""
-    python = shutil.which(f"python{PYTHON}") or _pyenv()
+    python = _pyenv() or shutil.which(f"python{PYTHON}")  # the shim of pyenv is there without it, too
     if not python:
         say(f"not checked: no python{PYTHON} on this machine")
         return
