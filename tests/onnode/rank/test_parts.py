@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
@@ -10,15 +11,16 @@ import shutil
 import subprocess
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from sparkloom.judge import rules
 from sparkloom.launch import engines
-from sparkloom.onnode.rank import causes, kernels, procs, tokens
+from sparkloom.onnode.rank import causes, kernels, procs, tokens, watch_engine
 from sparkloom.onnode.rank.budget import RestartBudget
-from sparkloom.onnode.rank.plan import GroupPlan
+from sparkloom.onnode.rank.plan import GUARD_FILE, GroupPlan
 from sparkloom.onnode.rank.transport import Transport
 from sparkloom.onnode.weights import check
 from sparkloom.onnode.weights.layout import Entry, Snapshot, Store
@@ -290,3 +292,15 @@ def test_it_needs_nothing_but_python(version: str, tmp_path: Path) -> None:
     subprocess.run([interpreter, "-S", "-W", "error", "-c", code], env=environment, check=True, cwd=tmp_path)
     done = subprocess.run([interpreter, str(archive), "status"], env=environment, capture_output=True, text=True)
     assert done.returncode == 2 and "is no plan of a group" in done.stdout, done.stderr
+
+
+def test_what_the_memory_guard_ended_is_not_explained_by_the_engine_s_own_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen on a GPU: a line about an optional kernel stood behind the guard's figures as if it were the cause."""
+    monkeypatch.setattr(watch_engine, "LAST_LINES", 0)
+    (tmp_path / GUARD_FILE).write_text(json.dumps({"when": 2.0, "found": "7.5 GiB available"}))
+    watch: Any = SimpleNamespace(plan=SimpleNamespace(run=str(tmp_path), patterns=[]), begun_at=1.0)
+    engine: Any = SimpleNamespace(code=-9, tail=["Ignore import error: Can not import FA3 in sgl_kernel"])
+    said = asyncio.run(watch_engine.Watch._why(watch, engine))
+    assert said == "the engine was ended by the node's memory guard: 7.5 GiB available"

@@ -79,9 +79,9 @@ class Watch:
 
     async def _why(self, engine: Engine, how: str = "") -> str:
         await asyncio.sleep(LAST_LINES)
-        guarded = memory.guarded(self.plan, self.begun_at)
-        if guarded or not how:
-            how = f"the engine {guarded or procs.described(engine.code or 0, engine.tail)}"
+        if guarded := memory.guarded(self.plan, self.begun_at):
+            return f"the engine {guarded}"  # which its own lines know nothing of
+        how = how or f"the engine {procs.described(engine.code or 0, engine.tail)}"
         named = causes.named(engine.tail, self.plan.patterns)
         return f"{how}; {named}" if named else how
 
