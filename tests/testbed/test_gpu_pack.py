@@ -12,7 +12,7 @@ import pytest
 from sparkloom.inputs import profile
 from sparkloom.inputs.inventory import load as inventory
 from sparkloom.launch.resolve import resolve
-from testbed.beds.gpu import kubelet
+from testbed.beds.gpu import kubelet, predicted
 from testbed.make.gpu import pack, thin
 from tests.places import REPO
 
@@ -57,3 +57,11 @@ def test_the_room_is_skipped_in_words_where_there_is_no_gpu() -> None:
         [sys.executable, *words], cwd=REPO, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True
     )
     assert "1 skipped" in done.stdout and "no GPU here" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kernel", ["triton", "fp8"])
+def test_what_a_run_there_is_compared_with_can_be_computed(kernel: str) -> None:
+    """On the machine with a GPU each run of it costs minutes of a lent card."""
+    assert predicted.memory(4096, 78.0, kernel)["kv_pool_gib"] > 0
+    rows = [{"batch": batch, "context": 1024, "seconds": 0.004, "splits": 0} for batch in (1, 2, 4)]
+    assert predicted.time(rows, kernel)["rms"] < 0.1

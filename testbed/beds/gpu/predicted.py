@@ -30,7 +30,7 @@ BANDWIDTH = 3352e9  # bytes a second of an H100's HBM3, by NVIDIA's data sheet
 def view(free: float = 78.0, kernel: str = "triton") -> ModelView:
     launch = resolve(profile.load(str(PROFILE)), inventory(REPO / "inventories/gb10"))
     usable = free + constants.TAKEN_BEFORE_LOAD_GIB.number  # of a Spark; here what is free was read
-    card = replace(GB10, name="H100", usable_gib=usable, bandwidth_gb_s=BANDWIDTH / 1e9)
+    card = replace(GB10, usable_gib=usable, bandwidth_gb_s=BANDWIDTH / 1e9)
     one = launch.view(card)
     return replace(one, flags={**one.flags, **FP8}) if kernel == "fp8" else one
 
