@@ -25,7 +25,9 @@ def usage(
     prometheus: Annotated[
         str | None, typer.Option(metavar="URL", help="read this Prometheus (default: the router itself)")
     ] = None,
-    each: Annotated[bool, typer.Option("--each", help="each request of a model, as the Sparks' logs have it")] = False,
+    each: Annotated[
+        bool, typer.Option("--each", help="each request of a model, as the log beside the router has it")
+    ] = False,
     where: Inventory = None,
     json: Json = False,
 ) -> None:
@@ -36,8 +38,8 @@ def usage(
     cluster = case.cluster(where)
     first = datetime.datetime.now(datetime.UTC).date() - datetime.timedelta(days=days - 1)
     if each:
-        rows, silent = client.asked(lambda: used.each(client.of(cluster), first), cluster)
-        data = {"site": cluster.name, "since": first.isoformat(), "rows": rows, "silent": silent}
+        rows, of = client.asked(lambda: used.each(client.of(cluster), first), cluster)
+        data = {"site": cluster.name, "since": first.isoformat(), "rows": rows, "of": of}
         return show.out(data, json, _requests)
     if prometheus:
         rows = used.of_prometheus(prometheus, days)
@@ -63,7 +65,7 @@ def _requests(data: dict[str, Any]) -> str:
     names = ("at", "person", "model", "prompt_tokens", "completion_tokens", "status", "ms")
     shown = [tuple(row[name] for name in names) for row in data["rows"]]
     show.table(tuple(name.replace("_", " ") for name in names), shown, dropped=("ms", "status"))
-    return "\n".join([f"{len(shown):,} requests since {data['since']}", *data["silent"]])
+    return f"{len(shown):,} requests since {data['since']}, {data['of']}"
 
 
 def _table(data: dict[str, Any]) -> str:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -335,12 +334,6 @@ class Client:
             return str(self.core.read_namespaced_pod_log(pod, self.namespace, previous=previous, **limit))
         except ApiException:
             return ""
-
-    def node_log(self, node: str, file: str) -> str:
-        """A file below /var/log of a node, which its kubelet hands out; empty where there is none."""
-        asked = partial(self.core.connect_get_node_proxy_with_path, node, f"logs/{file}", _preload_content=False)
-        answer = or_none(asked)
-        return answer.data.decode(errors="replace") if answer else ""
 
     def stream(self, pod: str, *, previous: bool = False, follow: bool = False) -> Iterator[str]:
         """A pod's log line by line; with `follow` until the pod ends."""

@@ -21,7 +21,7 @@ from sparkloom.onnode.now.usage import FAMILIES, KEY, NAME, Rows, add, container
 from sparkloom.onnode.now.usage import by_person as by_person
 from sparkloom.render.manifests import router as objects
 from sparkloom.render.router import Terms
-from sparkloom.site import patience, router
+from sparkloom.site import router
 from sparkloom.site.client import Client
 
 EACH = ("at", "person", "model", "prompt_tokens", "completion_tokens", "path", "status", "ms", "flags")
@@ -44,20 +44,17 @@ def of_the_router(reached: Client, first: datetime.date) -> Rows:
     return from_day(note(reached), first.isoformat())
 
 
-def each(reached: Client, first: datetime.date) -> tuple[list[dict[str, Any]], list[str]]:
-    """Each request of a model that a Spark's log still has, in order of time; and what is said of Sparks that tell
-    nothing. The router's program writes it: what is no line of ours is passed over."""
-    lines, silent = list[str](), list[str]()
-    file = Terms().log.removeprefix("/var/log/")
-    for node in reached.nodes():
-        try:
-            lines += [line for name in (f"{file}.1", file) for line in reached.node_log(node, name).splitlines()]
-        except Exception as error:
-            if not (said := patience.trouble(error)):
-                raise
-            silent.append(f"{node}: {said}")
+def each(reached: Client, first: datetime.date) -> tuple[list[dict[str, Any]], str]:
+    """Each request of a model that the log beside the router's pod still has, in order of time, and where that is. The
+    router's program writes it: what is no line of ours is passed over."""
+    file, lines, read = Terms().log, list[str](), set[str]()
+    for pod in reached.pods(objects.SELECTOR):
+        said = reached.ask(pod.metadata.name, ["/bin/bash", "-c", 'cat "$0.1" "$0" 2>/dev/null; true', file], WAIT)
+        lines += said.splitlines() if pod.spec.node_name not in read else []
+        read.add(pod.spec.node_name)
     rows = [{name: str(row.get(name, "")) for name in EACH} for row in map(json_text.mapping, lines)]
-    return sorted((row for row in rows if row["at"] >= first.isoformat()), key=lambda row: row["at"]), silent
+    where = f"of {', '.join(sorted(read)) or 'no Spark: the router has no pod'}; a Spark where it ran before has {file}"
+    return sorted((row for row in rows if row["at"] >= first.isoformat()), key=lambda row: row["at"]), where
 
 
 def of_prometheus(url: str, days: int) -> Rows:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime
 import json
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kubernetes.client import ApiException
 
 from sparkloom.site import usage
 from testbed.standins.pacing.process import Engine
@@ -60,23 +60,35 @@ def test_a_full_one_is_the_older_one(tmp_path: Path) -> None:
     engine.down()
 
 
-def test_it_is_read_of_every_spark_and_lines_of_others_are_passed_over() -> None:
+def test_it_is_read_beside_the_router_and_lines_of_others_are_passed_over() -> None:
+    """Not by the kubelets' proxy, which would also run commands in any pod: no administrator has it."""
+
     def line(at: str, model: str) -> str:
         return json.dumps({"at": at, "person": "alice", "model": model, "prompt_tokens": 3, "extra": "x"})
 
-    logs = {
-        ("a", "sparkloom/router/access.log"): line("2026-11-26T10:00:02Z", "second") + "\nno line\n[1]\n",
-        ("b", "sparkloom/router/access.log.1"): line("2026-11-26T10:00:01Z", "first")
-        + "\n"
-        + line("2026-11-20", "old"),
-    }
+    lines = [line("2026-11-26T10:00:02Z", "second"), "no line", "[1]", line("2026-11-26T10:00:01Z", "first")]
+    said = {"a": [*lines, line("2026-11-20", "old")], "b": lines}
 
-    def node_log(node: str, file: str) -> str:
-        if node == "c":
-            raise ApiException(status=503, reason="the kubelet is off")
-        return logs.get((node, file), "")
+    def pod(name: str, node: str) -> Any:
+        return SimpleNamespace(metadata=SimpleNamespace(name=name), spec=SimpleNamespace(node_name=node))
 
-    reached: Any = SimpleNamespace(nodes=lambda: dict.fromkeys("abc"), node_log=node_log)
-    found, silent = usage.each(reached, datetime.date(2026, 11, 26))
+    def ask(pod: str, words: list[str], seconds: float) -> str:
+        assert words[-1] == "/var/log/sparkloom/router/access.log"
+        return "\n".join(said[pod])
+
+    there = [pod("a", "spark1"), pod("b", "spark1")]  # while one takes the other's place
+    reached: Any = SimpleNamespace(pods=lambda labels: there, ask=ask)
+    found, of = usage.each(reached, datetime.date(2026, 11, 26))
     assert [row["model"] for row in found] == ["first", "second"] and set(found[0]) == set(usage.EACH)
-    assert len(silent) == 1 and silent[0].startswith("c: ")
+    assert of.startswith("of spark1; ")
+
+
+def test_what_reads_it_is_a_program_s_own_words(tmp_path: Path) -> None:
+    """As the pod's shell runs it, also where the older file is not there."""
+    (tmp_path / "access.log").write_text("now\n")
+    asked: list[list[str]] = []
+    one = SimpleNamespace(metadata=SimpleNamespace(name="a"), spec=SimpleNamespace(node_name="spark1"))
+    reached: Any = SimpleNamespace(pods=lambda _: [one], ask=lambda _, words, seconds: asked.append(words) or "")
+    usage.each(reached, datetime.date(2026, 11, 26))
+    done = subprocess.run([*asked[0][:-1], tmp_path / "access.log"], capture_output=True, text=True, check=True)
+    assert done.stdout == "now\n"
