@@ -23,7 +23,7 @@ PROFILE = "openai--gpt-oss-120b--2node"
 REFUSED = ("group_vars/all/cluster.yml", "example: true", "sparkloom init")
 ASKING = (
     "status", "status --watch", "status --json", "logs", "usage", "doctor", "doctor --json", "bench", "up", "up -K",
-    "stop all", "start all", "keys list", "keys add anna", "keys revoke anna", "connect openai",
+    "stop all", "start all", "keys list", "keys add anna", "keys revoke anna", "keys renew anna", "connect openai",
     "fabric discover", "fleet plan --running", f"allreduce {PROFILE}", "image build llama.cpp-b8399",
 )  # fmt: skip
 COMPUTING = (
