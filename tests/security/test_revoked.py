@@ -16,7 +16,7 @@ import pytest
 
 from sparkloom.inputs.client_keys import Key, hashed
 from sparkloom.onnode import key_table
-from sparkloom.onnode.rank import probes
+from sparkloom.onnode.rank import answers, probes
 from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.render.router import envoy
@@ -48,6 +48,7 @@ def supervisor(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     log.status |= {"serving": True, "beat": time.time() + 3600}
     port = free_port()
     probes.start(log, "127.0.0.1", port)
+    until(lambda: answers.listens("127.0.0.1", port), 10)  # its thread opens the port
     return port
 
 
