@@ -12,7 +12,9 @@ from typing import Any
 from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import WORK
-from sparkloom.inputs.inventory import GROUP
+from sparkloom.inputs import known_hosts
+from sparkloom.inputs.inventory import GROUP, folder_of
+from sparkloom.site import identity
 from sparkloom.site.checks.report import unreached
 from sparkloom.site.play import environment, program
 
@@ -36,7 +38,10 @@ def look(error: InputError, inventory: Path | None, **asked: Any) -> Data:
 
 
 def _answers(inventory: Path, args: Data) -> Data:
-    """By host what a task of nodes gave, as Ansible reaches each; of who is too late nothing."""
+    """By host what a task of nodes gave, as Ansible reaches each; of who is too late, or another machine, nothing."""
+    site = folder_of(inventory)
+    strict = {name: identity.strict(site, name) for name in known_hosts.read(site)}
+    only = {"ansible_ssh_args": "{{ __strict[inventory_hostname] | default('') }}", "__strict": strict}
     command = [program("ansible"), GROUP, "-i", str(inventory.resolve()), "-b", "-m", "sparkloom_node"]
     with tempfile.TemporaryDirectory() as folder:
         env = environment(
@@ -44,7 +49,7 @@ def _answers(inventory: Path, args: Data) -> Data:
             ANSIBLE_CALLBACK_TREE_DIR=folder, ANSIBLE_TIMEOUT="5", ANSIBLE_SSH_RETRIES="0",
         )  # fmt: skip
         with contextlib.suppress(subprocess.TimeoutExpired):
-            asked = [*command, "-a", json.dumps(args)]
+            asked = [*command, "-e", json.dumps(only), "-a", json.dumps(args)]
             subprocess.run(asked, cwd=WORK, env=env, capture_output=True, timeout=SECONDS)
         return {file.name: json.loads(file.read_text()) for file in Path(folder).iterdir()}
 
