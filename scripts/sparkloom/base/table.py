@@ -10,7 +10,6 @@ from typing import Any
 from sparkloom.base.visible import visible
 
 GAP = "  "
-INDENTED: Any = {"initial_indent": GAP, "subsequent_indent": GAP, "break_on_hyphens": False}
 
 
 def window(stream: Any) -> int:
@@ -48,7 +47,18 @@ def _aligned(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 def _in_words(names: Sequence[str], row: Sequence[str], wide: int) -> list[str]:
     first, *others = zip(names, row, strict=True)
     told = ", ".join(f"{name.removesuffix('>')} {cell}" for name, cell in others if cell not in ("", "-"))
-    return [*wrap(first[1], wide, break_on_hyphens=False), *wrap(told, wide, **INDENTED)]
+    return [*broken(first[1], wide), *broken(GAP + told, wide, GAP)] if told else broken(first[1], wide)
+
+
+def broken(text: str, wide: int, indent: str = "") -> list[str]:
+    """Between words, with a hanging indent."""
+    if text.isascii():
+        return wrap(text, wide, subsequent_indent=indent, break_on_hyphens=False)
+    from rich.console import Console  # textwrap counts letters, and one of Chinese takes two columns
+    from rich.text import Text
+
+    first, *rest = (line.plain.rstrip() for line in Text(text).wrap(Console(), wide - len(indent)))
+    return [first, *(indent + line for line in rest)]
 
 
 def columns(text: str) -> int:

@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any, TextIO
 
-from sparkloom.base.table import columns, window
+from sparkloom.base.table import broken, columns, window
 from sparkloom.base.visible import visible
 
 ENDLESS = r"(\S{200})\S{200,}"  # a word that nobody typed by hand: the message behind it is what counts
@@ -54,19 +54,8 @@ def folded(text: str, stream: Any) -> str:
     for line in re.sub(ENDLESS, r"\1...", text).splitlines(keepends=True):
         words = line.rstrip("\n")
         indent = " " * min(len(words) - len(words.lstrip()) + 2, wide // 4)
-        lines.append(_broken(words, wide, indent) + line[len(words) :] if columns(words) > wide else line)
+        lines.append("\n".join(broken(words, wide, indent)) + line[len(words) :] if columns(words) > wide else line)
     return "".join(lines)
-
-
-def _broken(words: str, wide: int, indent: str) -> str:
-    if words.isascii():
-        from textwrap import TextWrapper
-
-        return TextWrapper(wide, subsequent_indent=indent, break_on_hyphens=False).fill(words)
-    from rich.console import Console  # textwrap counts letters, and one of Chinese takes two columns
-    from rich.text import Text
-
-    return f"\n{indent}".join(line.plain.rstrip() for line in Text(words).wrap(Console(), wide - len(indent)))
 
 
 def wrap() -> None:

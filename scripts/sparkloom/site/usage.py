@@ -47,13 +47,13 @@ def of_the_router(reached: Client, first: datetime.date) -> Rows:
 def each(reached: Client, first: datetime.date) -> tuple[list[dict[str, Any]], str]:
     """Each request of a model that the log beside the router's pod still has, in order of time, and where that is. The
     router's program writes it: what is no line of ours is passed over."""
-    file, lines, read = Terms().log, list[str](), set[str]()
-    for pod in reached.pods(objects.SELECTOR):
-        said = reached.ask(pod.metadata.name, ["/bin/bash", "-c", 'cat "$0.1" "$0" 2>/dev/null; true', file], WAIT)
-        lines += said.splitlines() if pod.spec.node_name not in read else []
-        read.add(pod.spec.node_name)
+    file = Terms().log
+    words = ["/bin/bash", "-c", 'cat "$0.1" "$0" 2>/dev/null; true', file]
+    running = {pod.spec.node_name: pod.metadata.name for pod in reached.pods(objects.SELECTOR) if container(pod)}
+    lines = [line for pod in running.values() for line in reached.ask(pod, words, WAIT).splitlines()]
     rows = [{name: str(row.get(name, "")) for name in EACH} for row in map(json_text.mapping, lines)]
-    where = f"of {', '.join(sorted(read)) or 'no Spark: the router has no pod'}; a Spark where it ran before has {file}"
+    nodes = ", ".join(sorted(running)) or "no Spark: the router has no pod"
+    where = f"of {nodes}; a Spark where it ran before has {file}"
     return sorted((row for row in rows if row["at"] >= first.isoformat()), key=lambda row: row["at"]), where
 
 

@@ -60,6 +60,14 @@ def test_a_full_one_is_the_older_one(tmp_path: Path) -> None:
     engine.down()
 
 
+def pod(name: str, *, running: bool = True) -> Any:
+    begun = [SimpleNamespace(container_id=name)] if running else None
+    return SimpleNamespace(
+        metadata=SimpleNamespace(name=name), spec=SimpleNamespace(node_name="spark1"),
+        status=SimpleNamespace(container_statuses=begun),
+    )  # fmt: skip
+
+
 def test_it_is_read_beside_the_router_and_lines_of_others_are_passed_over() -> None:
     """Not by the kubelets' proxy, which would also run commands in any pod: no administrator has it."""
 
@@ -67,28 +75,25 @@ def test_it_is_read_beside_the_router_and_lines_of_others_are_passed_over() -> N
         return json.dumps({"at": at, "person": "alice", "model": model, "prompt_tokens": 3, "extra": "x"})
 
     lines = [line("2026-11-26T10:00:02Z", "second"), "no line", "[1]", line("2026-11-26T10:00:01Z", "first")]
-    said = {"a": [*lines, line("2026-11-20", "old")], "b": lines}
-
-    def pod(name: str, node: str) -> Any:
-        return SimpleNamespace(metadata=SimpleNamespace(name=name), spec=SimpleNamespace(node_name=node))
+    asked = []
 
     def ask(pod: str, words: list[str], seconds: float) -> str:
         assert words[-1] == "/var/log/sparkloom/router/access.log"
-        return "\n".join(said[pod])
+        asked.append(pod)
+        return "\n".join([*lines, line("2026-11-20", "old")])
 
-    there = [pod("a", "spark1"), pod("b", "spark1")]  # while one takes the other's place
+    there = [pod("a"), pod("b"), pod("c", running=False)]  # while one takes the other's place
     reached: Any = SimpleNamespace(pods=lambda labels: there, ask=ask)
     found, of = usage.each(reached, datetime.date(2026, 11, 26))
     assert [row["model"] for row in found] == ["first", "second"] and set(found[0]) == set(usage.EACH)
-    assert of.startswith("of spark1; ")
+    assert of.startswith("of spark1; ") and asked == ["b"], "a Spark's log is read once"
 
 
 def test_what_reads_it_is_a_program_s_own_words(tmp_path: Path) -> None:
     """As the pod's shell runs it, also where the older file is not there."""
     (tmp_path / "access.log").write_text("now\n")
     asked: list[list[str]] = []
-    one = SimpleNamespace(metadata=SimpleNamespace(name="a"), spec=SimpleNamespace(node_name="spark1"))
-    reached: Any = SimpleNamespace(pods=lambda _: [one], ask=lambda _, words, seconds: asked.append(words) or "")
+    reached: Any = SimpleNamespace(pods=lambda _: [pod("a")], ask=lambda _, words, seconds: asked.append(words) or "")
     usage.each(reached, datetime.date(2026, 11, 26))
     done = subprocess.run([*asked[0][:-1], tmp_path / "access.log"], capture_output=True, text=True, check=True)
     assert done.stdout == "now\n"
