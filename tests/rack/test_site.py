@@ -98,7 +98,8 @@ def test_each_takes_three_minutes_at_most(shown: Shown) -> None:
 def test_a_second_run_changes_nothing_and_costs_little(shown: Shown) -> None:
     output, recap, cost = play(shown.times, "-e", f"profile={OTHER}")
     assert set(recap) == {"spark1", "spark2", "spark3", "spark4"}
-    assert all(counts["changed"] == 0 and counts["failed"] == 0 for counts in recap.values()), recap
+    changed = re.findall(r"^TASK (\[.*\]) \*+\n(?:(?!TASK).*\n)*?(?:changed|fatal): ", output, re.M)
+    assert all(counts["changed"] == 0 and counts["failed"] == 0 for counts in recap.values()), (recap, changed)
     assert all(0 < runs <= MODULE_RUNS for runs in cost["module_runs"].values()), cost
     last = [line for line in output.splitlines() if line.strip()][-1]
     assert re.fullmatch(rf"nothing changed \(\d+ s\); {OTHER} serves at https://.* \(4 ranks, roce: .*\)", last), last

@@ -19,7 +19,7 @@ from sparkloom.inputs.lock_file import Image
 from sparkloom.render.manifests.names import PROFILE
 from sparkloom.site import client, images
 from sparkloom.site.store import follow
-from sparkloom.site.tasks import images as tasks
+from sparkloom.site.tasks import image
 from tests.fleet_cluster import FleetCluster
 from tests.inventories import OSS
 from tests.places import REPO
@@ -161,9 +161,16 @@ def test_a_group_that_is_stopped_or_sleeps_keeps_its_image(monkeypatch: pytest.M
     objects = case.render(OSS, force=True).objects
     cluster = FleetCluster(objects)
     monkeypatch.setattr(client, "of", lambda _: cluster)
-    asked: Any = SimpleNamespace(cluster=None)
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        image.Remote, "of", lambda *_: SimpleNamespace(ask=lambda _, told: asked.append(told) or {"changed": []})
+    )
+    there: Any = SimpleNamespace(cluster=None)
     (mine,) = {one.spec.template.spec.containers[0].image for one in cluster.engine_sets()}
     cluster.stopped = {cluster.engine_sets()[0].metadata.labels[PROFILE]: "anna"}
-    assert cluster.pods({}) == [] and tasks.served(asked)["asked"] == {"images": [mine], "places": list(images.PLACES)}
+    assert cluster.pods({}) == [] and image.release(there)["changed"] is False
     cluster.objects = []
-    assert tasks.served(asked, [{"socket": "/s"}])["asked"] == {"images": [], "places": [{"socket": "/s"}]}
+    image.release(there, [{"socket": "/s"}])
+    assert asked == [
+        {"images": [mine], "places": list(images.PLACES)}, {"images": [], "places": [{"socket": "/s"}]}
+    ]  # fmt: skip

@@ -140,7 +140,10 @@ class Recorded:
         if replicas:
             self.pods.append(_pod(one))
         else:
-            threading.Timer(self.ends, lambda: self.pods.remove(self.pod(pod))).start()
+            threading.Timer(self.ends, self._ended, [pod]).start()
+
+    def _ended(self, name: str) -> None:
+        self.pods = [pod for pod in self.pods if pod["metadata"]["name"] != name]
 
     def tell(self) -> None:
         """What the controller knows of the site is in the cluster, as playbooks/gateway.yml writes it there."""

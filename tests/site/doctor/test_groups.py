@@ -61,7 +61,8 @@ def test_each_group_is_judged_where_it_stands(plan: Any) -> None:
     assert [one["name"] for one in groups.planned(plan, "oss", "")] == [OSS], "by what clients ask for, too"
     assert [one["name"] for one in groups.planned(plan, "", GLM)] == ["glm"]
     told = groups.variables(each[1])
-    assert (told["model_serving_profile"], told["__model_serving_at"]) == (OSS, ["spark3"])
+    assert told["model_serving_profile"] == OSS
+    assert told["__model_serving_group"] == {"profile": OSS, "nodes": ["spark3"]}
 
 
 def test_a_list_that_does_not_pack_is_one_finding_with_what_would_help(tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_a_stopped_group_is_set_up_as_it_should_be_and_stays_stopped(site: Site,
     run = site.run({**runs, "big": replace(runs["big"], stopped=BY)})
     assert site.proved == ["chat"] and run.asleep == [] and site.cluster.asleep() == {"big": True, "chat": False}
     notes = site.cluster.objects["StatefulSet", "big-rank0"]["metadata"]["annotations"]
-    assert stops(site) == {"big": BY} and notes[CONFIG_HASH] == run.groups[0]["config_hash"]
+    assert stops(site) == {"big": BY} and notes[CONFIG_HASH] == run.groups[0]["kernels"]["mark"]
     assert [one["stopped"] for one in run.groups] == [BY, ""]
 
 

@@ -14,6 +14,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypedDict
 
 from sparkloom.onnode.task import Task
 
@@ -114,13 +115,18 @@ def sealed_as(sealed: Path) -> str:
         return ""
 
 
+class Kernels(TypedDict):
+    cache: str  # the folder that the engine writes
+    sealed: str  # the folder for the copies
+    mark: str  # what the copy belongs to; one of the same mark is kept
+
+
 def main(
     task: Task,
-    cache: Path,  # the folder that the engine writes
-    sealed: Path,  # the folder for the copies
-    mark: str,  # what the copy belongs to; one of the same mark is kept
+    kernels: Kernels,
     again: bool = False,  # replace a copy of the same mark too
 ) -> None:
+    cache, sealed, mark = Path(kernels["cache"]), Path(kernels["sealed"]), kernels["mark"]
     if not cache.is_dir():  # nobody ran here
         task.exit_json(files=0, bytes=0)
     if sealed_as(sealed) == mark and not again:

@@ -43,7 +43,7 @@ def variables(group: Mapping[str, Any]) -> Data:
     """The variables of role model_serving that say which group is meant."""
     return {
         "model_serving_profile": group["profile"],
-        "__model_serving_at": group["nodes"],
+        "__model_serving_group": {name: group[name] for name in ("profile", "nodes")},
         "__model_serving_seat": group.get("seat", {}),
     }
 

@@ -138,7 +138,7 @@ class Reconciler:
             self._secrets(member, group)
             run.last[member["name"]] = str(records.read(self.reached, member["served"]).get("profile") or "")
             kernels = pod.kernels(group.launch, group.rendered.case.cluster)
-            member |= {"kernels": kernels, "config_hash": group.rendered.digest}
+            member["kernels"] = kernels | {"mark": group.rendered.digest} if kernels else {}
         self._keep()
 
     def end(self, planned: Mapping[str, Any]) -> None:

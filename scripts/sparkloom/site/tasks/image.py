@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from sparkloom.base import amount
+from sparkloom.site import client, images
 from sparkloom.site.ansible import Context, Data
 from sparkloom.site.image_transfer import Transfer
 from sparkloom.site.store import follow
@@ -19,9 +20,8 @@ Asked = Mapping[str, Any]  # the image, and where containerd may be
 
 def ask(
     context: Context,
-    # What it has of one image, of several, or of one of ours; whether there is room for a build; or to let go of all
-    # that was held for groups and is none of these.
-    question: Literal["look", "held", "built", "judge", "release"],
+    # What it has of one image, of several, or of one of ours; or whether there is room for a build.
+    question: Literal["look", "held", "built", "judge"],
     asked: Asked,
 ) -> Data:
     """A dry run leaves no program there."""
@@ -37,6 +37,17 @@ def hold(
 ) -> Data:
     answer = Remote.of(context, "images").ask("hold", {**asked, "digest": digest, "retag": retag, "serves": serves})
     return {"changed": bool(answer["changed"])}
+
+
+def release(
+    context: Context,
+    runtimes: Sequence[Data] = (),  # where containerd may be, unless where it usually is
+) -> Data:
+    """Leave the images that no group has to the kubelet; one that sleeps or is stopped has its own."""
+    kept = {str(one.spec.template.spec.containers[0].image) for one in client.of(context.cluster).engine_sets()}
+    asked = {"images": sorted(kept), "places": list(runtimes) or list(images.PLACES)}
+    answer = Remote.of(context, "images").ask("release", asked)
+    return {"changed": bool(answer["changed"]), "msg": ", ".join(answer["changed"])}
 
 
 def take(

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from sparkloom.inputs import lock_file
 from sparkloom.inputs import profile as profiles
 from sparkloom.launch import downloads, resolve
-from sparkloom.site import ansible, client, images
+from sparkloom.site import ansible, images
 from sparkloom.site.ansible import Context, Data
 
 
@@ -56,12 +56,6 @@ def keep(
     when = datetime.now(UTC).isoformat(timespec="seconds")
     changed = lock_file.keep(file, images.entry(asked, settled.digest, held, when))
     return {"changed": changed, "digest": settled.digest, "msg": f"{image} is {settled.digest} ({file})"}
-
-
-def served(context: Context, runtimes: Sequence[Data] = ()) -> Data:
-    """What every group that is set up has, also one that sleeps or is stopped; to ask of all nodes."""
-    names = {str(one.spec.template.spec.containers[0].image) for one in client.of(context.cluster).engine_sets()}
-    return {"asked": {"images": sorted(names), "places": list(runtimes) or list(images.PLACES)}}
 
 
 def _held(
