@@ -91,5 +91,5 @@ def test_what_is_gone_is_noticed(text: str) -> None:
 
 
 def test_what_is_there_is_not() -> None:
-    text = f"`sparkloom evidence add`, `make lint`, docs/bench.md. inventories/{HOLE}/hosts.yml and roles/k3s/"
+    text = f"`sparkloom evidence best`, `make lint`, docs/bench.md. inventories/{HOLE}/hosts.yml and roles/k3s/"
     assert list(wrong(text)) == []

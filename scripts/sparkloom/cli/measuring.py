@@ -12,7 +12,6 @@ from sparkloom import case
 from sparkloom.cli import show
 from sparkloom.cli.options import Inventory, Json, Profile, writes_to
 from sparkloom.measure.allreduce import run as collective
-from sparkloom.measure.matrix import evidence_add as adding
 from sparkloom.measure.matrix import report, run
 from sparkloom.render.manifests import to_yaml
 
@@ -73,17 +72,6 @@ def allreduce(
     raise typer.Exit(0 if sweep["verdict"] == "ok" else 1)
 
 
-def evidence_add(
-    spec: Annotated[Path, typer.Argument(help="the grid of the cell")],
-    cell: Annotated[str, typer.Argument(help="the cell's id, or its beginning")],
-    results: Annotated[Path | None, typer.Option(help="folder of the cells' JSON files")] = None,
-    to: Annotated[str | None, typer.Option(help="profile to add it to (default: the grid's)")] = None,
-    rows: Annotated[Path | None, typer.Option(help="file to add the row to (default: beside the cells)")] = None,
-    json: Json = False,
-) -> None:
-    show.out(adding.add(spec, cell, results=results, to=to, rows=rows), json, _added)
-
-
 def _files(data: dict[str, Any]) -> str:
     return "\n".join(f"wrote {path}" for path in data["files"])
 
@@ -93,10 +81,6 @@ def _grid(data: dict[str, Any]) -> str:
     winner = f"the fastest of those with everything fine: {data['winner']}" if data["winner"] else "no cell was fine"
     stopped = f"stopped by {data['stopped']}: the same command goes on from here" if data["stopped"] else ""
     return "\n".join(line for line in (f"{data['cells']} cells: {counts}", winner, _files(data), stopped) if line)
-
-
-def _added(data: dict[str, Any]) -> str:
-    return f"{data['profile']}: {data['evidence']['claim']}\n{data['rows']}: {data['row']['id']}"
 
 
 def _sweep(data: dict[str, Any]) -> str:

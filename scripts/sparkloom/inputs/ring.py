@@ -15,11 +15,12 @@ from sparkloom.inputs.cluster import CAGES, Cluster
 
 SIZE = 3
 LONGEST_NAME = 7  # of a rail: the cable's number comes behind it
-FOUR = (
-    "opposite Sparks have no cable, RDMA does not follow IP routes through a third one, and NCCL connects trees beside "
-    "its ring, whatever NCCL_ALGO says, while its cuMem is off, as in SGLang: it ends with 'unhandled system error'; "
-    "take a switch, or pairs: `sparkloom fabric discover` without `ring` prints them (docs/rings.md)"
+APART = (
+    "have no cable: their data would have to be relayed, and RDMA does not follow IP routes through a third Spark. "
+    "NCCL connects trees beside its ring, whatever NCCL_ALGO says, while its cuMem is off, as in SGLang, and ends with "
+    "'unhandled system error'; patched builds of it (sparkring) do without. Refused (docs/rings.md)"
 )
+OPPOSITE = f"opposite Sparks {APART}; take a switch, or pairs, which `sparkloom fabric discover` without `ring` prints"
 
 
 def faults(cluster: Cluster) -> Iterator[Fault]:
@@ -29,7 +30,7 @@ def faults(cluster: Cluster) -> Iterator[Fault]:
     loc: Loc = ("fabric", "ring")
     names = [node.name for node in cluster.nodes]
     if len(ring) != SIZE:
-        why = FOUR if len(ring) > SIZE else "two Sparks have one cable: leave fabric.ring out"
+        why = OPPOSITE if len(ring) > SIZE else "two Sparks have one cable: leave fabric.ring out"
         yield Fault(loc, f"{len(ring)} Sparks ({', '.join(ring)}); a ring that can be served has three: {why}")
         return
     for number, name in enumerate(ring):

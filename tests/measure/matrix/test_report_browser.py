@@ -19,11 +19,11 @@ FRAME = """<title>none</title><iframe src="PAGE" style="width: WIDTHpx; height: 
 <script>
 document.querySelector("iframe").onload = (event) => {
   const root = event.target.contentDocument.documentElement;
-  const sizes = [...root.querySelectorAll("svg, .bars, .map")].map((svg) => svg.getBoundingClientRect());
+  const sizes = [...root.querySelectorAll(".bars, .map")].map((svg) => svg.getBoundingClientRect());
   document.title = JSON.stringify({
     wide: root.scrollWidth, plots: sizes.length,
     empty: sizes.filter((size) => size.width < 50 || size.height < 20).length,
-    texts: [...root.querySelectorAll("svg text, .bars th, .map td:not(:empty)")]
+    texts: [...root.querySelectorAll(".bars th, .map td:not(:empty)")]
       .filter((text) => text.getBoundingClientRect().height < 9).length,
   });
 };

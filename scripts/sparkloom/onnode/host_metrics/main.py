@@ -19,8 +19,6 @@ from sparkloom.onnode.host_metrics import FILE, certificates, disks, gpu
 from sparkloom.onnode.prometheus import Family
 
 EVERY_SECONDS = 15.0
-GIB = 1 << 30
-
 
 AVAILABLE = Family("sparkloom_host_memory_available_bytes", "gauge", "MemAvailable, as the memory guard reads it.")
 FLOOR = Family("sparkloom_host_memory_floor_bytes", "gauge", "Below it the memory guard stops an engine.")
@@ -49,10 +47,10 @@ def _memory(guard: Path) -> Iterator[Sample]:
     """Floor and available memory from one hand: who compares them needs no second exporter."""
     now = memory.info(memory_guard.PROC)
     if "MemAvailable" in now:
-        yield AVAILABLE.name, {}, round(now["MemAvailable"] * GIB)
+        yield AVAILABLE.name, {}, round(now["MemAvailable"] * disks.GIB)
     floor = float(json_text.kept(guard).get("floor_gib", 0))  # 0 where no guard is
     if floor > 0:
-        yield FLOOR.name, {}, floor * GIB
+        yield FLOOR.name, {}, floor * disks.GIB
         yield STOPS.name, {}, memory_guard.stops()
 
 

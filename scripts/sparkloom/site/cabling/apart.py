@@ -16,11 +16,6 @@ from sparkloom.site.cabling import plugs
 from sparkloom.site.cabling.wires import Cage, Wire
 
 THREE = "three in a ring can be served (fabric.ring), but only all Sparks of hosts.yml, cabled inner cage to outer cage"
-FOUR = (
-    "{apart} have no cable: their data would have to be relayed, and RDMA does not follow IP routes through a third "
-    "Spark. NCCL's ring needs neighbours only, but it connects trees too, whatever NCCL_ALGO says, while cuMem is off, "
-    "as in SGLang, and ends with an error; patched builds of it (sparkring) do without. Refused (docs/rings.md)"
-)
 EACH = "one-node profiles: each Spark alone in an inventory of its own, which needs no rails"
 NAMED = 3
 Groups = list[tuple[str, ...]]
@@ -93,7 +88,7 @@ def _ways_out(joined: list[Wire], order: list[str]) -> str:
     pairs = f"two of them by the cable between them ({named}), the third left out of hosts.yml"
     if len(order) > 3:
         pairs = f"pairs by the cables between them, an inventory each ({named})"
-    why = THREE if len(order) == 3 else FOUR.format(apart=_apart(joined, order))
+    why = THREE if len(order) == 3 else f"{_apart(joined, order)} {ring.APART}"
     return f"{why}. Three ways out: (1) a switch, with one cable from each; (2) {pairs}; (3) {EACH}"
 
 
