@@ -11,7 +11,7 @@ test-vm:  ## the fabric on virtual machines (docs/real.md)
 	@testbed/face/test-vm.sh
 test-kills:  ## twenty runs killed at random, each run again
 	@testbed/face/test-kills.sh
-test-fuzz:  ## ten minutes of hypothesis, 100,000 hostile messages
+test-fuzz:  ## ten minutes each of atheris and hypothesis; messages
 	@testbed/face/test-fuzz.sh
 test-engines:  ## SGLang, vLLM, llama.cpp on CPU (2.1 GB to download)
 	@testbed/face/test-engines.sh

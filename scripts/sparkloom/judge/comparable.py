@@ -93,7 +93,7 @@ def named(text: str) -> Measured:
     figures.sort(key=lambda entry: entry is not best)  # without a number the best is meant
     if not figures:
         raise InputError.single(text, f"{loaded.name} has no evidence with figures", rule="no-figures")
-    wanted = int(number) if number.isdigit() else 1 if not number else 0
+    wanted = int(number) if len(number) < 6 and number.isdecimal() else 1 if not number else 0
     if not 1 <= wanted <= len(figures):
         known = (f"{loaded.name}#{at + 1}" for at in range(len(figures)))
         raise InputError.single(

@@ -12,6 +12,8 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from sparkloom.base.errors import InputError
+
 NAME, FILE = "client-keys", "keys"
 OWNER = "owner"  # the name under which the site's own key is counted
 KEY_NAME = r"^[a-z0-9]([a-z0-9._@-]{0,62}[a-z0-9])?$"
@@ -67,13 +69,17 @@ def _line(one: Entry) -> str:
 
 
 def read(written: str) -> list[Entry]:
-    return [_entry(*line.split()) for line in written.splitlines()[1:]]
+    try:
+        return [_entry(*line.split()) for line in written.splitlines()[1:]]
+    except (TypeError, ValueError):
+        message = "holds a line that is no key's; delete it, and playbooks/gateway.yml makes it of keys.yml"
+        raise InputError.single(f"the Secret {NAME}", message, rule="bad-keys") from None
 
 
 def _entry(hashed: str, *words: str) -> Entry:
     told = dict(word.split("=", 1) for word in words)
-    numbers = {name: int(value) for name, value in told.items() if name in NUMBERS}
-    return Entry(hashed, **{**told, **numbers})  # type: ignore[arg-type]
+    typed: Any = {name: int(value) if name in NUMBERS else value for name, value in told.items()}
+    return Entry(hashed, **typed)
 
 
 def path(namespace: str) -> str:
@@ -82,7 +88,7 @@ def path(namespace: str) -> str:
 
 def of_secret(secret: Mapping[str, Any]) -> list[Entry]:
     """As the cluster's API has it."""
-    return read(base64.b64decode((secret.get("data") or {}).get(FILE, "")).decode())
+    return read(base64.b64decode((secret.get("data") or {}).get(FILE, "")).decode(errors="replace"))
 
 
 def version(written: str) -> str:

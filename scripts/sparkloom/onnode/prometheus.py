@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -33,7 +32,8 @@ def samples(page: str, wanted: Container[str]) -> Iterator[Sample]:
             value = float(rest.split()[0])  # a time may follow
         except (ValueError, IndexError):
             continue
-        yield Sample(name, labels.removeprefix("{"), value)
+        if abs(value) < 2.0**63:  # else it is endless, NaN, or no figure of anybody's
+            yield Sample(name, labels.removeprefix("{"), value)
 
 
 # a family's name -> ours, and how several series (ranks, models) become one figure: sum, max, mean, counter
@@ -45,15 +45,12 @@ def figures(page: bytes, names: Names) -> dict[str, float]:
     found: dict[str, list[float]] = defaultdict(list)
     how = dict(names.values())
     for sample in samples(page.decode(errors="replace"), names):
-        if math.isfinite(sample.value):
-            found[names[sample.name][0]].append(sample.value)
+        found[names[sample.name][0]].append(sample.value)
     return {ours: _joined(how[ours], values) for ours, values in found.items()}
 
 
 def _joined(how: str, values: list[float]) -> float:
-    if how == "max":
-        return max(values)
-    return sum(values) / (len(values) if how == "mean" else 1)
+    return max(values) if how == "max" else sum(values) / (len(values) if how == "mean" else 1)
 
 
 Labelled = tuple[Mapping[str, str], float]

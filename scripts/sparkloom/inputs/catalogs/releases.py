@@ -76,9 +76,9 @@ def nearest(engine: str, version: str) -> Resolved:
 
 def number(text: str) -> Version | None:
     """The release number that leads a tag, or None where there is none."""
-    if build := _BUILD.match(text):
+    if build := _BUILD.match(text[:99]):
         return Version(build.group(1))
-    match = _LEADING.match(text)
+    match = _LEADING.match(text[:99])
     if match is None:
         return None
     number, stage, stage_number, post, dev, dev_number = match.groups()

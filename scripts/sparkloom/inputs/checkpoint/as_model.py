@@ -145,7 +145,7 @@ def _precision(found: Checkpoint, groups: Iterable[Group]) -> str:
         if tensor.group in groups and (tensor.linear or tensor.group == "embedding"):
             scheme = found.packing.of(tensor)
             counts[_word(scheme) if scheme else tensor.always or found.packing.kept] += tensor.elements
-    if not counts:
+    if not counts.total():
         return ""
     word, most = counts.most_common(1)[0]
     if most / counts.total() >= ALIKE:

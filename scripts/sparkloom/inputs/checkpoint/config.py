@@ -63,7 +63,8 @@ class Config:
         found = self.value(*names)
         if found is None:
             return None
-        if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < LARGEST:
+        most = 1000 if "layers" in names[0] or names[0] == "depth" else LARGEST  # each layer is gone through by itself
+        if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < most:
             raise self.refusal(f"{self.path}{names[0]} is {cut(repr(found), 60)}; expected a whole number from 0")
         return found
 

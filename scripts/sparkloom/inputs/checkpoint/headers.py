@@ -66,8 +66,8 @@ def of(source: Source) -> Contents | None:
     if not named and not tensors:
         return None
     if not tensors:
-        told = index.get("metadata")
-        size = int(told.get("total_size") or 0) if isinstance(told, dict) else 0
+        told = index["metadata"].get("total_size") if isinstance(index.get("metadata"), dict) else 0
+        size = int(told) if isinstance(told, int | float) and 0 <= told < 1e15 else 0
         return Contents((), frozenset(named), size, len(set(named.values())), f"{INDEX}, its total_size")
     names = frozenset(tensor.name for tensor in tensors)
     return Contents(tensors, names, size, len(files), f"the headers of {len(files)} safetensors file(s)")
@@ -99,7 +99,7 @@ def _stored(file: str, name: str, entry: Any) -> Stored:
         shape = tuple(int(size) for size in entry["shape"])
         start, stop = entry["data_offsets"]
         return Stored(name, TYPES.get(entry["dtype"], str(entry["dtype"]).lower()), shape, int(stop) - int(start))
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise _refusal(file, f"its header describes '{name[:80]}' in a way that no safetensors file does") from None
 
 

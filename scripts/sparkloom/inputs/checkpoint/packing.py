@@ -162,7 +162,7 @@ def _listed(schemes: Mapping[str, Scheme | None]) -> Choice:
 def _fp8(said: Config, kept: str, experts: str) -> Packing:
     """In blocks, as DeepSeek does; V4's experts are in four bits, or repacked by a list of layers."""
     size = said.items("weight_block_size")
-    block = (int(size[0]), int(size[1])) if len(size) == 2 else (0, 0)
+    block = (size[0], size[1]) if len(size) == 2 and all(type(one) is int and one > 0 for one in size) else (0, 0)
     scaled = "e8m0" if said.text_of("scale_fmt") == "ue8m0" and experts else "f32"
     scheme = replace(FP8, block=block, scale=scaled, scalars=0 if block[0] else 1)
     unknown: list[str] = []

@@ -97,7 +97,7 @@ class Shape:
         idle = sum(
             tensor.elements * (1 - layer.forward.active / layer.forward.routed)
             for layer in self.layers
-            if isinstance(layer.forward, Experts)
+            if isinstance(layer.forward, Experts) and layer.forward.routed
             for tensor in layer.tensors()
             if tensor.group == "experts"
         )

@@ -117,7 +117,7 @@ class Hub(Source):
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        return {file.rfilename: int(file.size or 0) for file in self._info.siblings or ()}
+        return {str(one.rfilename): one.size if isinstance(one.size, int) else 0 for one in self._info.siblings or ()}
 
     def part(self, name: str, start: int, stop: int) -> bytes:
         """Bytes of a file by range; what comes beyond is dropped."""

@@ -198,7 +198,7 @@ def _decided(words: list[str]) -> bool | None:
         return inside[0] == "-z"
     if len(inside) == 3 and inside[1] in ("=", "==", "!="):
         return fnmatchcase(inside[0], inside[2]) == (inside[1] != "!=")
-    if len(inside) == 3 and inside[1] in NUMBERS and inside[0].isdigit() and inside[2].isdigit():
+    if len(inside) == 3 and inside[1] in NUMBERS and all(re.fullmatch(r"\d{1,18}", one) for one in inside[::2]):
         return bool(NUMBERS[inside[1]](int(inside[0]), int(inside[2])))
     return None
 

@@ -121,6 +121,6 @@ def _fenced(text: str) -> str:
     kept_lines = [""] * (text.count("\n") + 1)
     for match in _FENCE.finditer(text):
         first = text.count("\n", 0, match.start(1))
-        for offset, line in enumerate(match[1].splitlines()):
+        for offset, line in enumerate(match[1].split("\n")):
             kept_lines[first + offset] = line
     return "\n".join(kept_lines)

@@ -92,7 +92,7 @@ def _nodes(data: dict[str, Any]) -> tuple[int, int | None]:
 
 
 def _whole(value: object) -> int | None:
-    return int(value) if isinstance(value, int | str) and str(value).isdigit() else None
+    return int(value) if isinstance(value, int | str) and re.fullmatch("[0-9]{1,9}", str(value)) else None
 
 
 def _others(data: dict[str, Any]) -> list[Leftover]:

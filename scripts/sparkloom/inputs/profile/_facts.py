@@ -35,7 +35,7 @@ class Layers(Strict):
     @field_validator("compressed")
     @classmethod
     def _ratios(cls, layers: dict[str, int]) -> dict[str, int]:
-        wrong = next((ratio for ratio in layers if not ratio.isdecimal() or not 2 <= int(ratio) <= 100_000), None)
+        wrong = next((one for one in layers if len(one) > 6 or not one.isdecimal() or not 1 < int(one) <= 10**5), None)
         if wrong is not None:
             raise ValueError(f"'{wrong}' is no ratio; write tokens per entry: layers, as {{4: 21, 128: 20}}")
         return layers

@@ -212,7 +212,7 @@ def _among(value: object, wanted: Iterable[object]) -> bool:
 
 
 def _number(value: Any) -> float | None:
-    return finite(int(value)) if isinstance(value, str) and value.isdigit() else finite(value)
+    return finite(int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,18}", value) else value)
 
 
 def _limit(limit: float | str, view: LaunchView) -> float | None:

@@ -153,7 +153,7 @@ class Reading:
             said.backend = value
         elif part == "rpc_servers":
             said.parts["pp"] = 1 + len([item for item in value.split(",") if item])
-        elif value.isdigit() and int(value) > 0:
+        elif re.fullmatch("[0-9]{1,9}", value) and int(value) > 0:
             said.parts[part] = int(value)
         else:
             said.leftover.add(f"{use.spelled} {value}", "is no number of ranks")

@@ -90,7 +90,7 @@ class Response:
             self._step = self._size
         elif "content-length" in self.headers:
             length = self.headers["content-length"]
-            if not (length.isascii() and length.isdigit()):
+            if not (length.isascii() and length.isdigit() and len(length) < 19):
                 raise Garbled(f"Content-Length is {length[:40]!r}")
             self._need = int(length)
             self._step, self.done = self._counted, self._need == 0

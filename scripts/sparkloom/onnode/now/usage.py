@@ -69,16 +69,12 @@ def from_day(kept: Mapping[str, Any], first: str) -> Rows:
     rows: Rows = {}
     for day, of_day in kept["days"].items():
         for who, row in of_day.items() if day >= first else ():
-            into = rows.setdefault(who, dict.fromkeys(FIGURES, 0))
-            for figure in FIGURES:
-                into[figure] += int(row.get(figure, 0))
+            before = rows.get(who, {})
+            rows[who] = {figure: before.get(figure, 0) + int(row.get(figure, 0)) for figure in FIGURES}
     return rows
 
 
 def by_person(rows: Rows) -> list[dict[str, Any]]:
     """By person, then by model."""
-    listed = []
-    for who, row in sorted(rows.items()):
-        person, _, model = who.partition(" ")
-        listed.append({"person": person, "model": model, **{figure: row[figure] for figure in FIGURES}})
-    return listed
+    split = ((who.partition(" "), row) for who, row in sorted(rows.items()))
+    return [{"person": who[0], "model": who[2], **{figure: row[figure] for figure in FIGURES}} for who, row in split]

@@ -15,6 +15,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
+from sparkloom.base.errors import InputError
 from sparkloom.onnode.key_table import Entry, NotChanged, digest
 from sparkloom.onnode.kube import Unreached
 from sparkloom.onnode.page.actions import ACTIONS, LOOKS
@@ -45,7 +46,7 @@ class Desk:
             return HTTPStatus.OK, self._done(path.removeprefix(PATH), headers, body)
         except Denied as denied:
             status, why = denied.status, str(denied)
-        except NotChanged as refused:
+        except (NotChanged, InputError) as refused:
             status, why = HTTPStatus.CONFLICT, str(refused)
         except Unreached as error:
             status, why = HTTPStatus.SERVICE_UNAVAILABLE, str(error)

@@ -96,7 +96,7 @@ class Handler(http_server.Handler):
         self.close_connection = True  # of what is refused here no byte is read
         if not path.startswith(acting.PATH):
             return self.text(HTTPStatus.METHOD_NOT_ALLOWED, "GET is all there is here", {"Allow": "GET"})
-        if self.headers.get("Transfer-Encoding") or not size.isdecimal() or int(size) > acting.LONGEST:
+        if self.headers.get("Transfer-Encoding") or not size.isdecimal() or len(size) > 9 or int(size) > acting.LONGEST:
             return self.text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"expected {acting.LONGEST} bytes at most")
         self.close_connection = False
         headers = {name.title(): value for name, value in self.headers.items()}

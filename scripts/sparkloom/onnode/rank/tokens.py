@@ -159,6 +159,6 @@ def _iterations(text: str) -> tuple[float, tuple[float, ...]] | None:
     try:
         last = json.loads(text)[-1]
         number, active, queued = (float(last.get(name) or 0) for name in ITERATIONS)
-    except (ValueError, IndexError, AttributeError, TypeError):
+    except (ValueError, IndexError, AttributeError, TypeError, OverflowError):
         return None
     return active + queued, (number,)

@@ -110,9 +110,9 @@ class SGLang(base.Adapter):
         if flags.get("remote_instance_weight_loader_start_seed_via_transfer_engine") is True:
             found += _asked(flags, "engine_info_bootstrap_port", "weights for other instances", 6789)
         if flags.get("grpc_mode") is True or "SGLANG_GRPC_PORT" in env:
-            grpc = env.get("SGLANG_GRPC_PORT", "")
+            grpc = env.get("SGLANG_GRPC_PORT", "")[:6]
             found.append(
-                Port(int(grpc) if grpc.isdigit() else api + GRPC, "gRPC", "env.SGLANG_GRPC_PORT" if grpc else "")
+                Port(int(grpc) if grpc.isdecimal() else api + GRPC, "gRPC", "env.SGLANG_GRPC_PORT" if grpc else "")
             )
         return found
 

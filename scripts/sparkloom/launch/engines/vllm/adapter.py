@@ -73,7 +73,7 @@ class VLLM(base.Adapter):
             found.append(ports.Port(given or RPC, "data parallelism's RPC", said))
             found.append(ports.Port(MASTER, "data parallelism's rendezvous", "", MASTERS))
         for name in ("VLLM_PORT", "VLLM_DP_MASTER_PORT"):
-            if env.get(name, "").isdigit():
+            if len(env.get(name, "")) < 6 and env.get(name, "").isdecimal():
                 found.append(ports.Port(int(env[name]), f"{name} and what follows it", f"env.{name}", MASTERS))
         return found
 
