@@ -209,13 +209,16 @@ def test_every_query_of_the_dashboards_has_data(keys: dict[str, str], endpoint: 
     play("playbooks/metrics.yml", "-e", "metrics_prometheus=install")
     people = {"oss": keys["carol"], "chat": keys["bob"], "more": keys["bob"], "pair": keys["alice"]}
     asked = [neighbours.Asked(model, key) for model, key in people.items()]
-    expressions = {expr: f"{one.name}: {panel.title}"
-                   for one in dashboards.every() for panel in one.panels for expr, _ in panel.exprs}  # fmt: skip
+    expressions = {
+        expr: f"{one.name}: {panel.title}"
+        for one in dashboards.every() for panel in one.panels for expr, _ in panel.exprs
+        if "sparkloom_waker_" not in expr  # no group of this list is on demand
+    }  # fmt: skip
     until = time.monotonic() + 300
     troubles = (failing(endpoint, keys["alice"], {"oss": "spark3"}), hot("spark4"))
     with neighbours.asking(endpoint, asked, 1), troubles[0], troubles[1]:
         while empty := unanswered(expressions):
-            assert time.monotonic() < until, empty
+            assert time.monotonic() < until, sorted(empty)
             time.sleep(5)
         with prometheus_asked() as ask:
             targets = ask("targets")["activeTargets"]

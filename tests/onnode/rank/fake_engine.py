@@ -81,8 +81,8 @@ class Api(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["content-length"]))
         self._freeze()
         Api.answered += 1
-        if "slow-request" in mode():
-            time.sleep(2)
+        while "slow-request" in mode():
+            time.sleep(0.05)
         said = {} if "no-token" in mode() else {"content": "hello"}
         self._reply(200, b"data: " + json.dumps({"choices": [{"delta": said}]}).encode() + b"\n\ndata: [DONE]\n")
 
