@@ -69,6 +69,7 @@ CASES: list[tuple[str, bytes]] = [
     ("shell", b"```\nvllm serve org/name \x0b \x0b\n```"),
     ("import", engine(tag=f"1.{LONG}")), ("import", engine(words="--tp_size ²")),
     ("import", engine(words=f"--tp_size {LONG}")), ("import", engine(words="--max_batch_size 64 --max_seq_len ²")),
+    ("nccl-log", b"spark-2:09279:20997 [1] NCCL INFO group.cc:153 (ncclCollPreconnect) -> 2\n"),
     ("safetensors", header(shape=[1e999])), ("safetensors", header(data_offsets=[0, 1e999])),
     ("config.json", config(num_hidden_layers=10**11)), ("config.json", config(hidden_size=0)),
     ("config.json", config("MiniMaxM2ForCausalLM", num_local_experts=0)),

@@ -25,6 +25,7 @@ class _Header(NamedTuple):
     host: str
     pid: int
     level: str
+    colon: int  # behind the host
     end: int  # of the header
 
 
@@ -34,7 +35,7 @@ def messages(text: str, hosts: Mapping[int, Sequence[str]]) -> list[tuple[Key, s
     if not headers:
         return []
     named = [(header, _joined(header.host, hosts.get(header.pid, ()))) for header in headers]
-    starts = [header.end - _length(text, header, host) for header, host in named]
+    starts = [header.colon - len(host) for header, host in named]
     ends = [*starts[1:], len(text)]
     return [
         ((host, header.pid), header.level, _words(text[header.end : end]))
@@ -47,11 +48,12 @@ def _headers(text: str) -> tuple[_Header, ...]:
     found: list[_Header] = []
     floor = 0
     for level in _LEVEL.finditer(text):
-        window = text[max(floor, level.start() - REACH) : level.end()]
+        first = max(floor, level.start() - REACH)
+        window = text[first : level.end()]
         tail = _TAIL.search(window)
         name = _name_before(window, tail.start()) if tail else ""
         if tail and name:
-            found.append(_Header(name, int(tail["pid"]), tail["level"], level.end()))
+            found.append(_Header(name, int(tail["pid"]), tail["level"], first + tail.start(), level.end()))
             floor = level.end()
     return tuple(found)
 
@@ -61,11 +63,6 @@ def _name_before(window: str, end: int) -> str:
     name = run[0][::-1] if run else ""
     begin = _BEGIN.search(name)
     return name[begin.start() :] if begin else ""
-
-
-def _length(text: str, header: _Header, host: str) -> int:
-    """Of the header with this host in front of it."""
-    return header.end - text.rindex(f"{host}:{header.pid}:", 0, header.end)
 
 
 def _words(text: str) -> str:
