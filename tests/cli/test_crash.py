@@ -25,7 +25,7 @@ main()
 
 def crashed(home: Path, **env: str) -> subprocess.CompletedProcess[str]:
     given = {"PATH": os.environ["PATH"], "HOME": str(home), "HF_TOKEN": "hf_secret", **env}
-    return subprocess.run([sys.executable, "-c", SLIP], capture_output=True, text=True, env=given, timeout=120)
+    return subprocess.run([sys.executable, "-c", SLIP], capture_output=True, text=True, env=given, timeout=300)
 
 
 def test_it_leaves_one_file_that_its_line_names(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def loaded_by(*words: str) -> tuple[set[str], str]:
         f"print('loaded', *sorted({HEAVY} & set(sys.modules)))\n"
         "print('rooms', *sorted(m for m in sys.modules if m.startswith('sparkloom.') and m.count('.') == 1))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
     *shown, heavy, rooms = done.stdout.splitlines()
     assert set(rooms.split()[1:]) <= {"sparkloom.base", "sparkloom.cli"} or words[0] in ("bench", "guard", "nccl-log")
     return set(heavy.split()[1:]), "\n".join(shown) + done.stderr
@@ -81,6 +81,6 @@ def test_render_loads_nothing_that_only_a_running_pod_needs() -> None:
         "try: main()\nexcept SystemExit: pass\n"
         "print('loaded', *sorted({'asyncio', 'http.client', 'sparkloom.judge.diagnose'} & set(sys.modules)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
     assert "kind: StatefulSet" in done.stdout
     assert done.stdout.splitlines()[-1] == "loaded"

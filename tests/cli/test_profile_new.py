@@ -19,7 +19,7 @@ OSS = str(folder("openai--gpt-oss-120b"))
 
 
 def run(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=120, env={**os.environ, **env})
+    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=300, env={**os.environ, **env})
     assert "Traceback" not in done.stderr + done.stdout, done.stderr
     return done
 
@@ -37,7 +37,7 @@ def test_new_writes_a_file_once(tmp_path: Path) -> None:
     assert run("new", OSS, "-o", str(file)).returncode == 0
     again = run("new", OSS, "-o", str(file))
     assert again.returncode == 2 and "is there already" in again.stderr
-    lint = subprocess.run([COMMAND[0], "lint", str(file)], capture_output=True, text=True, timeout=60)
+    lint = subprocess.run([COMMAND[0], "lint", str(file)], capture_output=True, text=True, timeout=300)
     assert lint.returncode == 0, lint.stdout
 
 

@@ -17,7 +17,7 @@ SOCKETS = str(DATA / "nccl" / "real" / "socket-lo.log")
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=60)
+    return subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=300)
 
 
 @pytest.mark.parametrize(

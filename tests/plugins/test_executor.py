@@ -151,7 +151,7 @@ def asked_together(steps: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
     program = pack.program("tasks").keep(folder)
     given = json.dumps({"steps": steps, "check_mode": True})
     command = ["/usr/bin/python3", "-I", program]
-    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=300, check=True)
     return dict(json.loads(done.stdout))
 
 

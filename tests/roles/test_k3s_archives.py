@@ -50,7 +50,7 @@ def play(folder: Path) -> str:
     env = {**os.environ, "PATH": f"{REPO}/.venv/bin:{os.environ['PATH']}", "ANSIBLE_NOCOLOR": "1"}
     done = subprocess.run(
         ["ansible-playbook", "-i", "inventories/gb10", str(folder / "play.yml"), "--check", "-e", json.dumps(given)],
-        cwd=REPO, env={**env, "ANSIBLE_ROLES_PATH": str(REPO / "roles")}, capture_output=True, text=True, timeout=120,
+        cwd=REPO, env={**env, "ANSIBLE_ROLES_PATH": str(REPO / "roles")}, capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     return done.stdout + done.stderr
 

@@ -135,7 +135,7 @@ def test_ansible_reads_what_init_wrote_and_runs_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "home").exists()
     new_site.write(tmp_path / "home", [told()], "ada", "nvidia--minimax-m2.5-nvfp4")
     inventory = [REPO / ".venv/bin/ansible-inventory", "-i", tmp_path / "home", "--host", "spark-a"]
-    done = subprocess.run(inventory, capture_output=True, text=True, timeout=120, cwd=REPO)
+    done = subprocess.run(inventory, capture_output=True, text=True, timeout=300, cwd=REPO)
     assert '"management_address": "192.0.2.11"' in done.stdout, done.stderr
     assert not mark.exists() and answers.fault(answers.ADDRESS, "192.0.2.300")
 

@@ -97,7 +97,7 @@ def run(folder: Path, api: Server, last: dict[str, Any], **more: Any) -> subproc
     program = str(Path(sys.executable).with_name("ansible-playbook"))
     command = [program, "-i", "inventories/gb10", "-l", "spark1", str(folder / "play.yml")]
     env = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_ROLES_PATH": str(REPO / "roles")}
-    return subprocess.run(command, cwd=REPO, env=env, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=REPO, env=env, capture_output=True, text=True, timeout=600, check=False)
 
 
 def until(what: Any, seconds: float = 40) -> None:

@@ -41,7 +41,7 @@ def play(python: Path | str, *words: str) -> subprocess.CompletedProcess[str]:
         '{"example": false}',
         *words,
     ]
-    return subprocess.run(command, cwd=REPO, env=env, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=REPO, env=env, capture_output=True, text=True, timeout=600, check=False)
 
 
 @pytest.mark.parametrize(("code", "verdict"), [(0, "ok: 22.4 GB/s"), (1, "slow: 2.1 GB/s"), (2, "no such kubeconfig")])

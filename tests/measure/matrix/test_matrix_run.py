@@ -201,7 +201,7 @@ def test_a_site_that_cannot_serve_ends_the_run_and_is_no_cell_s_status(tmp_path:
         SPEC.format(pacing=FAST).replace("switch_seconds: 8", "switch_seconds: 60") + f"inventory: {hosts.parent}\n"
     )
     words = [COMMAND, "matrix", str(spec), "run", "--url", "http://127.0.0.1:1", "--logs", ""]
-    done = subprocess.run(words, cwd=REPO, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(words, cwd=REPO, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 2 and "switch.log says why" in done.stderr and "[site]" in done.stderr, done.stderr
     assert not list((tmp_path / "small").glob("*.json"))
     assert "spark1.invalid" in next((tmp_path / "small").glob("*/switch.log")).read_text()
