@@ -54,12 +54,14 @@ def test_the_contract_s_shape_and_the_truth(paced: Paced, tmp_path: Path) -> Non
     "knobs", ["per_chunk=4", "per_chunk=4,first_chunk=1", "per_chunk=4,counts=1", "tail=1,split=7"]
 )
 def test_bursts_do_not_bend_the_figures(paced: Paced, knobs: str) -> None:
-    paced.truth()
-    level = paced.bench("--model", f"pacing,{knobs}", "--max-tokens", "96")["levels"][0]
-    assert level["output_tokens"] == 192 + 2 * ("tail" in knobs)
-    rate = true_rate(paced.truth())
-    assert level["decode_tok_s"] == pytest.approx(rate, rel=0.1)
-    assert level["itl_ms"]["mean"] == pytest.approx(1000 / rate, rel=0.1)
+    found = list[tuple[float, float]]()
+    while len(found) < 3 and (not found or found[-1][0] != pytest.approx(found[-1][1], rel=0.1)):  # a busy machine
+        paced.truth()
+        level = paced.bench("--model", f"pacing,{knobs}", "--max-tokens", "96")["levels"][0]
+        assert level["output_tokens"] == 192 + 2 * ("tail" in knobs)
+        found.append((level["decode_tok_s"], true_rate(paced.truth())))
+    assert found[-1][0] == pytest.approx(found[-1][1], rel=0.1), found
+    assert level["itl_ms"]["mean"] == pytest.approx(1000 / found[-1][1], rel=0.1)
 
 
 def test_the_first_reasoning_token_is_the_first_token_and_a_role_is_none(paced: Paced) -> None:
