@@ -103,10 +103,7 @@ def test_who_is_behind_with_a_stream_reads_it_whole_in_one_turn() -> None:
 
 @pytest.mark.slow
 def test_sixty_megabytes_hold_sixty_four_long_answers() -> None:
-    took = list[float]()
-    while min(took, default=99) > 60 and len(took) < 3:  # others on the machine make it late, and what waits takes room
-        with serving("ttft=0.05", "rate=300", "prose=1") as server:
-            data = server.bench("-n", "64", "--max-tokens", "3072", "-q")
-        assert data["levels"][0]["output_tokens"] == 64 * 3072 and data["valid"]
-        took.append(data["provenance"]["client"]["rss_mib"])
-    assert min(took) <= 60, took
+    with serving("ttft=0.05", "rate=300", "prose=1") as server:
+        data = server.bench("-n", "64", "--max-tokens", "3072", "-q")
+    assert data["levels"][0]["output_tokens"] == 64 * 3072 and data["valid"]
+    assert data["provenance"]["client"]["rss_mib"] <= 60
