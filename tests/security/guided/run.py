@@ -25,7 +25,7 @@ from tests.security.guided.targets import TARGETS
 
 CORPUS = names.CACHE / "fuzz"
 GRACE = 300  # seconds for imports, and for one input's end
-STUCK = -1
+STUCK = 256  # no exit status, and no signal
 ENDED = {70: "a hang that no signal ends", 71: "memory", STUCK: "no end at all"}  # libFuzzer's own exit statuses
 
 
