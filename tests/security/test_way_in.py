@@ -175,18 +175,14 @@ def test_the_room_is_full_of_what_came_and_says_so(router: Router) -> None:
         except OSError:
             answers.append(0)
 
-    for _ in range(4):  # on a busy machine all twelve may be too slow for the least rate
-        answers.clear()
-        crowd = [threading.Thread(target=send) for _ in range(12)]
-        for one in crowd:
-            one.start()
-        time.sleep(0.3)
-        assert router.get("/v1/models", BOB).status == 200
-        for one in crowd:
-            one.join(60)
-        assert router.process.poll() is None and peak(router) < 1024
-        if 200 in answers:
-            break
+    crowd = [threading.Thread(target=send) for _ in range(12)]
+    for one in crowd:
+        one.start()
+    time.sleep(0.3)
+    assert router.get("/v1/models", BOB).status == 200
+    for one in crowd:
+        one.join(60)
+    assert router.process.poll() is None and peak(router) < 1024
     assert set(answers) <= {200, 503, 0} and 0 < answers.count(200) < 12, answers  # 0: told while it was sending
 
 

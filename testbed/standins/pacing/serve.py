@@ -42,7 +42,8 @@ class Server:
 class Connection(asyncio.Protocol):
     def __init__(self, server: Server) -> None:
         self.server = server
-        self._buffer = b""
+        self._buffer = bytearray()
+        self._wanted = 0  # bytes, until the request is whole
         self._answer: Answer | None = None
         self._idle: asyncio.TimerHandle | None = None
 
@@ -57,21 +58,23 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        head, blank, rest = self._buffer.partition(b"\r\n\r\n")
-        if not blank:
+        ended = -1 if len(self._buffer) < self._wanted else self._buffer.find(b"\r\n\r\n")
+        if ended < 0:
             return
-        lines = head.decode("latin-1").split("\r\n")
+        lines = self._buffer[:ended].decode("latin-1").split("\r\n")
         headers = {
             name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])
         }
-        length = int(headers.get("content-length", 0))
-        if len(rest) < length:
+        self._wanted = ended + 4 + int(headers.get("content-length", 0))
+        if len(self._buffer) < self._wanted:
             return
-        self._buffer = rest[length:]
+        body = bytes(self._buffer[ended + 4 : self._wanted])
+        del self._buffer[: self._wanted]
+        self._wanted = 0
         if self._idle:
             self._idle.cancel()
         method, path, _ = lines[0].split(" ", 2)
-        self._asked(method, path, headers, rest[:length])
+        self._asked(method, path, headers, body)
 
     def _asked(self, method: str, path: str, headers: dict[str, str], body: bytes) -> None:
         server = self.server
