@@ -115,6 +115,8 @@ def test_a_reboot_brings_all_back_without_the_role(rack: Rack) -> None:
     )
     functions, networkd = (int(line) for line in order.split())
     assert 0 < functions < networkd, "the functions were made after the network came up"
+    waited = login.out(one, "journalctl -b --no-pager | grep 'Failed to activate service' || true")
+    assert waited == "", "networkd waits for the functions: who asks it for something meanwhile holds the boot up"
 
 
 def ends(machines: list[Machine]) -> list[str]:

@@ -112,8 +112,9 @@ class Rail:
         common.ip("link", "set", name, "down")
         common.ip("link", "set", name, "name", wanted)
         set_sysctls(wanted)
-        # A running networkd knows it by its name.
-        run("networkctl", "reconfigure", wanted, timeout=20)
+        # A running networkd knows it by its name. At boot it waits for us, and networkctl would wait for it.
+        if run("systemctl", "is-active", "systemd-networkd", timeout=20).strip() == "active":
+            run("networkctl", "reconfigure", wanted, timeout=20)
 
     def address(self, interface: str) -> str:
         """Nothing for a function that is not on the host, or that leaves it at this moment."""
