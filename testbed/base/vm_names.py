@@ -23,6 +23,7 @@ MOST = 4
 
 # Data networks: one multicast group per rail, on the loopback device only; nothing leaves this machine.
 GROUPS = ("239.77.0.1:47010", "239.77.0.2:47011")
+LAN = "239.77.0.3:47012"  # likewise: between the machines, where the management port leads to this computer only
 # The boot disk of a machine whose kernel knows nothing of hardware beyond what QEMU gives it.
 KERNEL_ARGUMENTS = (
     "root=/dev/vda rw console=ttyS0 quiet loglevel=4 mitigations=off nokaslr tsc=reliable audit=0 systemd.show_status=0"
@@ -53,7 +54,7 @@ class Machine:
         return f"5ba4c0000000400080000000000000{self.number:02x}"
 
     def mac(self, card: int) -> str:
-        """Of a card's port, or of the management card (9)."""
+        """Of a rail's card (0, 1), of the LAN's (8), of the management port's (9)."""
         return f"52:54:00:5b:{card:02x}:{self.number:02x}"
 
 

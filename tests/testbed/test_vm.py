@@ -33,7 +33,7 @@ def test_everything_that_a_machine_listens_on_is_on_the_loopback_device() -> Non
 
 def test_no_two_machines_share_an_address_a_port_or_an_identity() -> None:
     machines = vm_names.machines(vm_names.MOST)
-    macs = [machine.mac(card) for machine in machines for card in (0, 1, 9)]
+    macs = [machine.mac(card) for machine in machines for card in (0, 1, 8, 9)]
     assert len(set(macs)) == len(macs)
     assert all(int(mac[:2], 16) & 3 == 2 for mac in macs), "locally administered, for one receiver"
     assert len({machine.port for machine in machines}) == len({m.machine_id for m in machines}) == vm_names.MOST
@@ -48,6 +48,7 @@ def test_the_inventory_names_the_machines_ports_and_places() -> None:
     links = "".join(path.read_text() for path in (vm_names.GUEST_FILES / "etc/systemd/network").iterdir())
     for rail in inventories.load(INVENTORY).fabric.rails:
         assert f"Path=pci-{rail.pci}\n[Link]\nName={rail.pf}\n" in links
+    assert all(machine.mac(8) in links for machine in vm_names.machines(vm_names.MOST)), "the LAN's ports have a name"
 
 
 def test_a_kept_state_is_not_used_for_other_hardware(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,8 @@ def argv(machine: Machine, folder: Path, extra: tuple[str, ...] = ()) -> list[st
         *("-netdev", f"user,id=management,{_forward(machine)}"),
         *("-device", f"virtio-net-pci,netdev=management,mac={machine.mac(9)},romfile="),
         *(word for rail in range(len(vm_names.GROUPS)) for word in _rail(machine, rail)),
+        *("-netdev", f"socket,id=lan,mcast={vm_names.LAN},localaddr=127.0.0.1"),
+        *("-device", f"virtio-net-pci,netdev=lan,mac={machine.mac(8)},romfile="),
         *extra,
     ]
 
