@@ -14,6 +14,7 @@ import huggingface_hub.utils._http as client
 import pytest
 
 from sparkloom.base.errors import InputError
+from tests import image_archives
 from tests.security.guided import peers
 from tests.security.guided.files import BETWEEN
 from tests.security.guided.targets import TARGETS
@@ -73,8 +74,13 @@ CASES: list[tuple[str, bytes]] = [
     ("safetensors", header(shape=[1e999])), ("safetensors", header(data_offsets=[0, 1e999])),
     ("config.json", config(num_hidden_layers=10**11)), ("config.json", config(hidden_size=0)),
     ("config.json", config("MiniMaxM2ForCausalLM", num_local_experts=0)),
+    ("config.json", config("MiMoV2FlashForCausalLM", hybrid_layer_pattern=None)),
+    ("config.json", config("DeepseekV4ForCausalLM", compress_ratios=[1e999] * 100)),
+    ("config.json", config("DeepseekV41ForCausalLM").replace(b'"compress_ratios"', b'"compressed"')),
     ("config.json", blocks("x", 128)), ("config.json", blocks([], 128)), ("config.json", blocks(128, 0)),
     ("config.json", index("x")), ("config.json", index(1e999)),
+    ("image-archive", image_archives.tar({"index.json": b'{"manifests": [{}]}'})),
+    ("image-archive", image_archives.tar({"manifest.json": b'[{"RepoTags": ["a:1"], "Config": "b"}]'})),
     ("hub", listed(rfilename="a", size="x")), ("hub", listed(rfilename="a", size=1e999)),
     ("hub", listed(rfilename=[], size=1)),
     ("page", request("/page/act/keys")), ("waker", request("/v1/chat/completions")),

@@ -24,6 +24,7 @@ SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.zst")
 LARGEST = 4_000_000  # bytes of a manifest or a configuration; layers are larger, or no JSON
 BLOBS = "blobs/sha256/"
 CALLED = ("io.containerd.image.name", "org.opencontainers.image.ref.name")
+NO_FORM = (LookupError, TypeError, AttributeError, ValueError, RecursionError)  # of what others wrote
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +58,12 @@ def read(path: Path) -> list[Image]:
                 parts.names.add(name)
                 stream = archive.extractfile(member) if member.isreg() and member.size <= LARGEST else None
                 _keep(path, parts, name, stream.read() if stream else b"")
-    except (tarfile.TarError, EOFError, OSError) as error:
+        if index := parts.read.get("index.json"):
+            return [_described(parts, entry) for entry in index.get("manifests", [])]
+        if "manifest.json" in parts.read:
+            return [_older(parts, entry) for entry in parts.read["manifest.json"]]
+    except (tarfile.TarError, EOFError, OSError, *NO_FORM) as error:
         raise _refused(path, f"no whole archive of images ({error}); copy it again, or save it anew") from None
-    index = parts.read.get("index.json")
-    if index:
-        return [_described(parts, entry) for entry in index.get("manifests", [])]
-    if "manifest.json" in parts.read:
-        return [_older(parts, entry) for entry in parts.read["manifest.json"]]
     raise _refused(path, "no archive of images: it has neither index.json nor manifest.json; remove it from there")
 
 

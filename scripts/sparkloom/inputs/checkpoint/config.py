@@ -87,11 +87,13 @@ class Config:
             raise self.refusal(f"{self.path}{names[0]} is {cut(repr(found), 60)}; expected a list")
         return found
 
-    def per_layer(self, layers: int, *names: str) -> list[Any]:
-        """A list with an entry for each layer, or nothing."""
+    def per_layer(self, layers: int, *names: str, numbers: bool = False) -> list[Any]:
+        """A list with an entry for each layer, or nothing; one of `numbers` the file must have."""
         found = self.items(*names)
-        if found and len(found) < layers:
+        if (found or numbers) and len(found) < layers:
             raise self.refusal(f"{self.path}{names[0]} has {len(found)} entries for {layers} layers")
+        if wrong := [one for one in found if numbers and not (isinstance(one, int) and 0 <= one < LARGEST)]:
+            raise self.refusal(f"{self.path}{names[0]} has {cut(repr(wrong[0]), 60)}; expected whole numbers from 0")
         return found[:layers]
 
     def missing(self, *names: str) -> InputError:

@@ -26,9 +26,7 @@ BLOCK = 32  # of a V4.1 table's row: an exponent byte for each
 def v4(config: Config) -> Shape:
     text, count = config.text, common.number_of_layers(config.text)
     drafts = _drafts(text, count)
-    ratios = text.about("sparse").per_layer(count + drafts, "compress_ratios")
-    if not ratios:
-        raise text.missing("compress_ratios")
+    ratios = text.about("sparse").per_layer(count + drafts, "compress_ratios", numbers=True)
     every = [_layer(text, n, ratios[n], f"layers.{n}" if n < count else f"mtp.{n - count}") for n in range(len(ratios))]
     if _has_dspark(text):
         joints = [*_dspark(text, drafts), *tensors.extras(text, "v4_mixed_head", every[-1].at)]
@@ -86,7 +84,7 @@ def _compressed(text: Config, ratio: int, *, chooses: bool) -> Compressed:
 
 def v41(config: Config) -> Shape:
     text, count = config.text, common.number_of_layers(config.text)
-    ratios = text.about("sparse").per_layer(count, "compress_ratios")
+    ratios = text.about("sparse").per_layer(count, "compress_ratios", numbers=True)
     forward = _experts(text)
     layers = [_v41_layer(text, f"layers.{n}", _v41_mixer(text, n, ratios[n]), forward) for n in range(count)]
     drafts = text.about("mtp").count("num_nextn_predict_layers")

@@ -11,8 +11,8 @@ from sparkloom.inputs.checkpoint.shape import Shape
 
 def read(config: Config) -> Shape:
     text, count = config.text, common.number_of_layers(config.text)
-    slides = text.about("layers").per_layer(count, "hybrid_layer_pattern")
-    routed = text.about("layers").per_layer(count, "moe_layer_freq")
+    slides = text.about("layers").per_layer(count, "hybrid_layer_pattern", numbers=True)
+    routed = text.about("layers").per_layer(count, "moe_layer_freq", numbers=True)
     full, sliding = _mixer(text, ""), _mixer(text, "swa_")
     mixers = (sliding if slides[n] else full for n in range(count))
     forwards = (common.experts(text, router_bias=True) if routed[n] else common.mlp(text) for n in range(count))
