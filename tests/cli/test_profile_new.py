@@ -74,6 +74,12 @@ def test_without_a_hub_the_way_out_is_a_folder() -> None:
     assert done.returncode == 2 and "name a folder with the model's config.json" in done.stderr
 
 
+def test_a_hub_s_address_that_is_none_is_named() -> None:
+    """The hub's client ended as it was imported: status 70."""
+    done = run("new", "acme/model", HF_ENDPOINT="http://[[x")
+    assert done.returncode == 2 and "HF_ENDPOINT: 'http://[[x' is no address of a hub" in done.stderr
+
+
 def test_check_agrees_with_a_right_profile_and_not_with_a_wrong_one(tmp_path: Path) -> None:
     file = tmp_path / "oss.yml"
     run("new", OSS, "-o", str(file))

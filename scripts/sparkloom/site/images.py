@@ -41,8 +41,7 @@ class Wanted:
     @property
     def given(self) -> str:
         """A digest that is not the tag's to decide."""
-        pinned = reference.parse(self.image).digest
-        return pinned or (self.take if self.take != NEW else "") or self.locked
+        return reference.parse(self.image).digest or (self.take if self.take != NEW else "") or self.locked
 
 
 @dataclass(frozen=True, slots=True)

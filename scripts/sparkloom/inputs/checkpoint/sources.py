@@ -84,6 +84,11 @@ class Hub(Source):
     def __init__(self, model: str, revision: str | None = None) -> None:
         self.model, self.asked = model, revision
         self.endpoint = (os.environ.get("HF_ENDPOINT") or PUBLIC).rstrip("/")
+        try:
+            self.host = urlsplit(self.endpoint).hostname or self.endpoint
+        except ValueError:
+            message = f"'{self.endpoint}' is no address of a hub; write one as https://hub.example.org"
+            raise InputError.single("HF_ENDPOINT", message, rule="hub-address") from None
         self.shown = model
         self.page = f"{self.endpoint}/{model}"
         os.environ |= {"HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
@@ -147,9 +152,10 @@ class Hub(Source):
 
     def _silent(self, error: Exception, name: str = "") -> InputError:
         what = f"{self.page}{f' ({name})' if name else ''}"
-        host = urlsplit(self.endpoint).hostname or self.endpoint
         said = visible(str(error).splitlines()[0] if str(error) else "")[:200]
-        return self._refusal(f"the hub does not answer at {what} ({type(error).__name__}: {said}); {host}: {FOLDER}")
+        return self._refusal(
+            f"the hub does not answer at {what} ({type(error).__name__}: {said}); {self.host}: {FOLDER}"
+        )
 
     def _refusal(self, message: str) -> InputError:
         return InputError.single(self.model, message, rule="hub")

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit
 
 from sparkloom.base.errors import InputError
 from sparkloom.onnode.key_table import Entry, NotChanged, digest
@@ -97,8 +96,7 @@ class Desk:
 
 def _from_the_page(headers: Mapping[str, str]) -> None:
     """By what a browser says and no script can change; whoever says nothing of it shows no page."""
-    origin = urlsplit(headers.get("Origin", ""))
-    mine = origin.scheme in ("https", "http") and origin.netloc == headers.get("Host")
+    mine = headers.get("Origin") in [f"{scheme}://{headers.get('Host')}" for scheme in ("https", "http")]
     if not mine or headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
         raise Denied(HTTPStatus.FORBIDDEN, "this was not asked from the page itself")
 

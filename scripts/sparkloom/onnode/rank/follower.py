@@ -48,8 +48,7 @@ class Follower(RankGroup):
         self._send({"leave": True})
 
     def _silence(self) -> str:
-        head = self.plan.member(0)
-        return f"{head} does not answer at {self._where()}"
+        return f"{self.plan.member(0)} does not answer at {self._where()}"
 
     def _where(self) -> str:
         return f"{self.plan.member(0).address}:{self.plan.control_port}"

@@ -230,8 +230,7 @@ def _place(text: str) -> tuple[str, int]:
 
 def _found(address: str) -> str:
     """How: by its name, asked again and again, or by a number."""
-    number = re.fullmatch(r"[0-9.]+|[0-9a-fA-F:]*:[0-9a-fA-F:]*", address)
-    return "STATIC" if number else "STRICT_DNS"
+    return "STATIC" if re.fullmatch(r"[0-9.]+|[0-9a-fA-F:]*:[0-9a-fA-F:]*", address) else "STRICT_DNS"
 
 
 def _secret_file(group: Group) -> str:
