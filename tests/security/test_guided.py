@@ -77,6 +77,8 @@ CASES: list[tuple[str, bytes]] = [
     ("config.json", config("MiMoV2FlashForCausalLM", hybrid_layer_pattern=None)),
     ("config.json", config("DeepseekV4ForCausalLM", compress_ratios=[1e999] * 100)),
     ("config.json", config("DeepseekV41ForCausalLM").replace(b'"compress_ratios"', b'"compressed"')),
+    ("config.json", config("KimiK25ForConditionalGeneration").replace(b"gate_up|down)", b"gate_up|down[])")),
+    ("config.json", config("DeciLMForCausalLM", num_attention_heads=0, head_dim=None)),
     ("config.json", blocks("x", 128)), ("config.json", blocks([], 128)), ("config.json", blocks(128, 0)),
     ("config.json", index("x")), ("config.json", index(1e999)),
     ("image-archive", image_archives.tar({"index.json": b'{"manifests": [{}]}'})),

@@ -112,8 +112,7 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        host = self.name or self.address
-        return f"https://{host}{'' if self.port == 443 else f':{self.port}'}/v1"
+        return f"https://{self.name or self.address}{'' if self.port == 443 else f':{self.port}'}/v1"
 
     def connect(self) -> http.client.HTTPSConnection:
         context, asked = ssl.create_default_context(cafile=self.trust or None), self.name or self.address

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import translate
 from functools import cache
@@ -251,7 +252,8 @@ def _matcher(patterns: Iterable[Any], *, below: bool = True) -> Callable[[str], 
     exact, starred, expressions = set(), [], []
     for item in map(str, patterns):
         if item.startswith("re:"):
-            expressions.append(re.compile(item[3:]))
+            with suppress(re.error):  # no program could use it either
+                expressions.append(re.compile(item[3:]))
         elif "*" in item:
             starred.append(item)
         else:

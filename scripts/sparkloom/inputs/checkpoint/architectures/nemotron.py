@@ -82,8 +82,8 @@ def _mixer(text: Config, block: Config) -> Attention | None:
         raise text.refusal("block_configs: a layer whose attention is one matrix; this reader does not know its width")
     facts = text.about("attention")
     heads, hidden = facts.number("num_attention_heads"), facts.number("hidden_size")
-    head = facts.maybe("head_dim") or hidden // heads
-    return Attention(hidden, heads, heads // said.number("n_heads_in_group"), head)
+    head = facts.maybe("head_dim") or hidden // max(heads, 1)
+    return Attention(hidden, heads, heads // max(said.number("n_heads_in_group"), 1), head)
 
 
 def _forward(hidden: int, block: Config) -> Mlp | None:
