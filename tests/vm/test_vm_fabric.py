@@ -1,4 +1,4 @@
-"""The fabric role on a real kernel: SR-IOV through sysfs, netplan, GID tables, RDMA traffic, a reboot.
+"""The fabric role on a real kernel: SR-IOV through sysfs, netplan, GID tables, RDMA traffic, boots.
 
 One story in order: each test goes on where the one before it ended; test_vm_more.py goes on after it.
 """
@@ -22,6 +22,11 @@ from tests.vm.machines import BEFORE, INVENTORY, Rack, as_planned, ipv4_gids
 pytestmark = [pytest.mark.vm, pytest.mark.slow]
 QUEUE_PAIR = Path(__file__).with_name("queue_pair.py").read_text()
 REMOVALS = Path(__file__).with_name("removals.sh").read_text()
+BOOTED = """
+systemctl show -p ActiveEnterTimestampMonotonic --value sparkloom-functions systemd-networkd
+echo --
+journalctl -b --no-pager | grep 'Failed to activate service' || true
+"""
 
 
 def first(rack: Rack, machine: Machine, vf: int = 0) -> Endpoint:
@@ -105,20 +110,6 @@ def test_the_role_mends_what_a_hand_broke(rack: Rack) -> None:
     assert [line for machine in rack.machines for line in as_planned(rack, machine)] == []
 
 
-def test_a_reboot_brings_all_back_without_the_role(rack: Rack) -> None:
-    one = rack.machines[0]
-    lifecycle.reboot(one)
-    login.sh(one, "systemctl is-system-running --wait >/dev/null || true")
-    assert as_planned(rack, one) == []
-    order = login.out(
-        one, "systemctl show -p ActiveEnterTimestampMonotonic --value sparkloom-functions systemd-networkd"
-    )
-    functions, networkd = (int(line) for line in order.split())
-    assert 0 < functions < networkd, "the functions were made after the network came up"
-    waited = login.out(one, "journalctl -b --no-pager | grep 'Failed to activate service' || true")
-    assert waited == "", "networkd waits for the functions: who asks it for something meanwhile holds the boot up"
-
-
 def ends(machines: list[Machine]) -> list[str]:
     """Their names in the order in which they end."""
     ended: list[str] = []
@@ -136,6 +127,11 @@ def back(rack: Rack) -> None:
     for machine in rack.machines:
         login.sh(machine, "systemctl is-system-running --wait >/dev/null || true")
     assert [line for machine in rack.machines for line in as_planned(rack, machine)] == []
+    for machine in rack.machines:
+        begun, waited = login.out(machine, BOOTED).split("--")
+        functions, networkd = (int(line) for line in begun.split())
+        assert 0 < functions < networkd, "the functions were made after the network came up"
+        assert waited == "", "networkd waits for the functions: who asks it for something meanwhile holds the boot up"
 
 
 def test_power_off_ends_the_server_last_and_power_brings_all_back(rack: Rack, tmp_path: Path) -> None:
