@@ -11,8 +11,10 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
+from http.client import HTTPException
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.parse import urlencode
 from urllib.request import urlopen
@@ -26,7 +28,7 @@ from testbed.beds.rack import cluster, faults, load
 from testbed.make import nodeimage, prometheus
 from testbed.trials import neighbours
 from tests.onnode.page.browser import PROGRAM, SIZES, Browser
-from tests.rack import listed
+from tests.rack import listed, real
 from tests.rack.listed import BY_TAG, SITE, begin, groups, key_of, play, pods, shared_gpus, write
 from tests.rack.running import LATER, by_tag, run
 
@@ -44,6 +46,8 @@ serve:
 ONE_MORE = f"  - {{profile: {MORE}, name: more, alias: more, fraction: 0.38}}\n"
 # Who may ask what. Nobody may ask everything.
 PEOPLE = {"alice": "pair,oss", "bob": "chat,more", "carol": "oss"}
+PORT = "jsonpath={.spec.containers[0].ports[0].containerPort}"
+RUNNING = "vllm:num_requests_running"
 KILLS = int(os.environ.get("SPARKLOOM_KILLS", "3"))  # `make test-kills` does twenty
 
 
@@ -250,6 +254,51 @@ def test_the_page_tells_of_two_groups_that_fail(
         browser.close()
 
 
+def ends(endpoint: neighbours.Endpoint, key: str, told: dict[str, float]) -> None:
+    """A long answer of `pair`: when it began and when its last byte came."""
+    body = {"model": "pair", "messages": [{"role": "user", "content": "Tell it all."}], "max_tokens": 20000,
+            "stream": True, "ignore_eos": True}  # fmt: skip
+    with closing(endpoint.connect()) as connection, suppress(OSError, HTTPException):
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+        connection.request("POST", neighbours.CHAT, json.dumps(body), headers)
+        answer = connection.getresponse()
+        while answer.status == 200 and answer.read(20):
+            told.setdefault("begun", time.monotonic())
+            if told.get("leave"):
+                return
+    told["ended"] = time.monotonic()
+
+
+@contextmanager
+def reading(endpoint: neighbours.Endpoint, *some: str) -> Iterator[list[dict[str, float]]]:
+    told: list[dict[str, float]] = [{} for _ in some]
+    readers = [Thread(target=ends, args=(endpoint, key, one)) for key, one in zip(some, told, strict=True)]
+    for reader in readers:
+        reader.start()
+    try:
+        within(30, lambda: all("begun" in one for one in told))
+        yield told
+    finally:
+        for one, reader in zip(told, readers, strict=True):
+            one["leave"] = 1
+            reader.join(60)
+
+
+def within(limit: float, holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + limit
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.2)
+
+
+def at_engine() -> float:
+    """Requests that the engine of `pair` computes, by its own figure."""
+    pod = "pair-rank0-0"
+    port = cluster.kubectl("-n", "sparkloom", "get", "pod", pod, "-o", PORT)
+    page = cluster.kubectl("-n", "sparkloom", "exec", pod, "--", "python3", "-c", real.PAGE % (int(port), "/metrics"))
+    return sum(float(line.rsplit(" ", 1)[1]) for line in page.splitlines() if line.startswith(RUNNING))
+
+
 def test_a_key_that_is_taken_away_opens_nothing_within_seconds(
     keys: dict[str, str], endpoint: neighbours.Endpoint
 ) -> None:
@@ -261,6 +310,18 @@ def test_a_key_that_is_taken_away_opens_nothing_within_seconds(
     assert endpoint.once("oss", keys["carol"]).startswith("401")
     assert time.monotonic() - begun < 30
     assert endpoint.once("oss", keys["alice"]) == neighbours.WHOLE and pods() == before
+
+
+def test_a_stream_ends_with_its_key_and_another_goes_on(keys: dict[str, str], endpoint: neighbours.Endpoint) -> None:
+    """So does the work at the engine. Its ranks are privileged: one without (a single Spark's) may not shut it."""
+    with reading(endpoint, key_of("dora", "pair"), keys["alice"]) as (hers, another):
+        within(10, lambda: at_engine() == 2)
+        done = run("sparkloom", "keys", "revoke", "dora", "-i", str(SITE), "--json")
+        known = time.monotonic()
+        assert done.returncode == 0, done.stderr
+        within(10, lambda: "ended" in hers and at_engine() == 1)
+        print(f"its stream ended {hers['ended'] - known:.1f} s after the command")
+        assert hers["ended"] - known < 5 and "ended" not in another
 
 
 def test_one_group_goes_back_alone(keys: dict[str, str], endpoint: neighbours.Endpoint) -> None:
