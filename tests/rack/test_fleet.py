@@ -29,6 +29,7 @@ from testbed.make import nodeimage, prometheus
 from testbed.trials import neighbours
 from tests.onnode.page.browser import PROGRAM, SIZES, Browser
 from tests.rack import listed, real
+from tests.rack.bare_cluster import until
 from tests.rack.listed import BY_TAG, SITE, begin, groups, key_of, play, pods, shared_gpus, write
 from tests.rack.running import LATER, by_tag, run
 
@@ -276,19 +277,12 @@ def reading(endpoint: neighbours.Endpoint, *some: str) -> Iterator[list[dict[str
     for reader in readers:
         reader.start()
     try:
-        within(30, lambda: all("begun" in one for one in told))
+        until(lambda: all("begun" in one for one in told), "the streams to begin", 30)
         yield told
     finally:
         for one, reader in zip(told, readers, strict=True):
             one["leave"] = 1
             reader.join(60)
-
-
-def within(limit: float, holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + limit
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.2)
 
 
 def at_engine() -> float:
@@ -315,11 +309,11 @@ def test_a_key_that_is_taken_away_opens_nothing_within_seconds(
 def test_a_stream_ends_with_its_key_and_another_goes_on(keys: dict[str, str], endpoint: neighbours.Endpoint) -> None:
     """So does the work at the engine. Its ranks are privileged: one without (a single Spark's) may not shut it."""
     with reading(endpoint, key_of("dora", "pair"), keys["alice"]) as (hers, another):
-        within(10, lambda: at_engine() == 2)
+        until(lambda: at_engine() == 2, "both at the engine", 10)
         done = run("sparkloom", "keys", "revoke", "dora", "-i", str(SITE), "--json")
         known = time.monotonic()
         assert done.returncode == 0, done.stderr
-        within(10, lambda: "ended" in hers and at_engine() == 1)
+        until(lambda: "ended" in hers and at_engine() == 1, "one to be left there", 10)
         print(f"its stream ended {hers['ended'] - known:.1f} s after the command")
         assert hers["ended"] - known < 5 and "ended" not in another
 

@@ -19,7 +19,7 @@ from typing import Any
 from sparkloom.onnode.functions import common
 from sparkloom.onnode.functions.common import FunctionsError, Steps, ask
 from sparkloom.onnode.host import kernel
-from sparkloom.onnode.host.read import number, run, text
+from sparkloom.onnode.host.read import number, run, running, text
 from sparkloom.onnode.interfaces import OWN_ADDRESS_ONLY
 
 SYSCTL = "/usr/lib/systemd/systemd-sysctl"
@@ -113,7 +113,7 @@ class Rail:
         common.ip("link", "set", name, "name", wanted)
         set_sysctls(wanted)
         # A running networkd knows it by its name. At boot it waits for us, and networkctl would wait for it.
-        if run("systemctl", "is-active", "systemd-networkd", timeout=20).strip() == "active":
+        if running("systemd-networkd.service"):
             run("networkctl", "reconfigure", wanted, timeout=20)
 
     def address(self, interface: str) -> str:

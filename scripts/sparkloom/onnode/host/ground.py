@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from sparkloom.onnode.host import pci
-from sparkloom.onnode.host.read import run, text
+from sparkloom.onnode.host.read import run, running, text
 from sparkloom.onnode.task import Data
 
 PROC, APT = Path("/proc"), Path("/etc/apt/apt.conf.d")
@@ -56,7 +56,3 @@ def unattended() -> bool:
 def updates() -> list[str]:
     """Drivers and kernels that unattended upgrades would change under a running engine."""
     return DRIVERS.findall(run("env", "LC_ALL=C", "apt", "list", "--upgradable", timeout=60))
-
-
-def running(unit: str) -> bool:
-    return run("systemctl", "is-active", unit).strip() == "active"

@@ -22,6 +22,10 @@ def outcome(*argv: str, timeout: float = 10) -> tuple[str, str]:
     return done.stdout, ""
 
 
+def running(unit: str) -> bool:
+    return run("systemctl", "is-active", unit, timeout=30).strip() == "active"
+
+
 def text(path: Path, default: str = "") -> str:
     try:
         return path.read_text().strip()

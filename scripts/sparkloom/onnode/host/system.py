@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from sparkloom.onnode.host.read import run, text
+from sparkloom.onnode.host.read import run, running, text
 from sparkloom.onnode.task import Data
 
 ETC, PROC, CGROUPS = Path("/etc"), Path("/proc"), Path("/sys/fs/cgroup")
@@ -44,7 +44,7 @@ def firewall() -> Data:
     on = re.search(r"^ENABLED=yes", text(ETC / "ufw/ufw.conf"), re.M)
     return {
         "ufw": run("env", "LC_ALL=C", "ufw", "status", "verbose", timeout=60) if on else "",
-        "firewalld": run("systemctl", "is-active", "firewalld.service", timeout=30).strip() == "active",
+        "firewalld": running("firewalld.service"),
         "nft": shutil.which("nft", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is not None,
     }
 

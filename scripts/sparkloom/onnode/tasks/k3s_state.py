@@ -16,7 +16,7 @@ from typing import Any
 
 from sparkloom.base import json_text
 from sparkloom.onnode.host.k3s_node import Node
-from sparkloom.onnode.host.read import digest, run, text
+from sparkloom.onnode.host.read import digest, run, running, text
 from sparkloom.onnode.task import Data, Task
 
 MARK = "sparkloom"
@@ -89,7 +89,7 @@ def main(
         stamp=stamp(paths["stamp"]),
         nvidia=nvidia,
         nvidia_known=bool(nvidia) and nvidia in text(Path(paths["containerd"])),
-        kubelet=run("systemctl", "is-active", "kubelet.service", timeout=30).strip() == "active",
+        kubelet=running("kubelet.service"),
         default_route=any(re.match(r"\S+\t00000000\t|0{32} 00 ", route) for route in routes),
         dropins=sorted(str(p) for p in Path(f"{paths['config']}.d").glob("*.y*ml")),
     )
