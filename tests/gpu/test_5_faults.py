@@ -25,11 +25,14 @@ HOOK = {"PYTHONPATH": f"/faulty:{place.SITE}"}
 # long an idle SGLang 0.5.12 still shows the requests that it had last.
 SOON = {"start": 300.0, "silence": 40.0, "token_every": 3.0, "token": 10.0, "look": 2.0, "restarts": 1}
 TAKEN = """
-import torch
+import sys, time, torch
 torch.ones(1, device="cuda")
+free = torch.cuda.mem_get_info()[0]
 print("there", flush=True)
-input()
-free, _ = torch.cuda.mem_get_info()
+end = time.monotonic() + 80
+while sys.argv[1] == "while" and time.monotonic() < end and free - torch.cuda.mem_get_info()[0] < 2 << 30:
+    time.sleep(0.01)
+free = torch.cuda.mem_get_info()[0]
 held = torch.empty(int(free) - (600 << 20), dtype=torch.uint8, device="cuda")
 print("taken", flush=True)
 input()
@@ -115,24 +118,17 @@ def test_a_bad_address_in_another_process_does_not_touch_the_engine(faulty: Pod)
 @pytest.mark.takes(90)
 @pytest.mark.parametrize("when", ["before", "while"])
 def test_memory_that_another_process_takes_is_named(when: str) -> None:
-    """Before the load, or while it goes on: once the engine has looked how much there is."""
-    other = subprocess.Popen([sys.executable, "-c", TAKEN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert other.stdin and other.stdout and other.stdout.readline() == "there\n"
-
-    def take() -> None:
-        assert other.stdin and other.stdout
-        other.stdin.write("take\n")
-        other.stdin.flush()
-        assert other.stdout.readline() == "taken\n"
-
+    """Before the load, or while it goes on: once the first 2 GiB of weights are on the card."""
+    words = [sys.executable, "-c", TAKEN, when]
+    other = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert other.stdout and other.stdout.readline() == "there\n"
     if when == "before":
-        take()
+        assert other.stdout.readline() == "taken\n"
     models.provide(models.SHAPE)
     pod = Pod(SHAPE, 0, "taken", plan={"limits": {**SOON, "restarts": 0}})
     try:
         if when == "while":
-            pod.until(lambda: "Load weight begin" in pod.said, 80)
-            take()
+            assert other.stdout.readline() == "taken\n"
         took = pod.until(lambda: pod.status.get("phase") == "down", 90)
         cause = pod.status["cause"]
         place.tell(f"fault_memory_{when}", {"named_s": round(took, 1), "cause": cause})
