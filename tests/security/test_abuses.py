@@ -105,7 +105,7 @@ def test_what_one_abuse_does_to_others(router: Router, name: str) -> None:
     row |= {"quiet": p99(quiet.own), "during": p99(hit.own), "clock": p99(quiet.clock), "hit": p99(hit.clock)}
     measured[name] = row
     assert router.process.poll() is None and heard
-    assert row["grown"] <= WHOLE.get(name, GROWN)
+    assert row["grown"] <= WHOLE.get(name, GROWN), row
     assert row["during"] - row["quiet"] <= 2 * LATE  # other programs take this machine's caches too
 
 

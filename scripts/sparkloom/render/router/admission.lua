@@ -208,7 +208,7 @@ local function read_body(handle, who, path, number)
       local text = read_piece(reader, chunk:getBytes(0, size))
       chunk:setBytes(text)
       length, flight.came = length + #text, flight.came + size
-      if flight.came - flight.marked >= SHORT then flight.moved, flight.marked = now, flight.came end
+      if flight.size > 0 and flight.came - flight.marked >= SHORT then flight.moved, flight.marked = now, flight.came end
     end
   end
   flight.size = flight.came
