@@ -255,9 +255,9 @@ def test_the_page_tells_of_two_groups_that_fail(
         browser.close()
 
 
-def ends(endpoint: neighbours.Endpoint, key: str, told: dict[str, float]) -> None:
-    """A long answer of `pair`: when it began and when its last byte came."""
-    body = {"model": "pair", "messages": [{"role": "user", "content": "Tell it all."}], "max_tokens": 20000,
+def ends(endpoint: neighbours.Endpoint, group: str, key: str, told: dict[str, float]) -> None:
+    """A long answer: when it began and when its last byte came."""
+    body = {"model": group, "messages": [{"role": "user", "content": "Tell it all."}], "max_tokens": 20000,
             "stream": True, "ignore_eos": True}  # fmt: skip
     with closing(endpoint.connect()) as connection, suppress(OSError, HTTPException):
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
@@ -271,9 +271,9 @@ def ends(endpoint: neighbours.Endpoint, key: str, told: dict[str, float]) -> Non
 
 
 @contextmanager
-def reading(endpoint: neighbours.Endpoint, *some: str) -> Iterator[list[dict[str, float]]]:
+def reading(endpoint: neighbours.Endpoint, group: str, *some: str) -> Iterator[list[dict[str, float]]]:
     told: list[dict[str, float]] = [{} for _ in some]
-    readers = [Thread(target=ends, args=(endpoint, key, one)) for key, one in zip(some, told, strict=True)]
+    readers = [Thread(target=ends, args=(endpoint, group, key, one)) for key, one in zip(some, told, strict=True)]
     for reader in readers:
         reader.start()
     try:
@@ -285,9 +285,9 @@ def reading(endpoint: neighbours.Endpoint, *some: str) -> Iterator[list[dict[str
             reader.join(60)
 
 
-def at_engine() -> float:
-    """Requests that the engine of `pair` computes, by its own figure."""
-    pod = "pair-rank0-0"
+def at_engine(group: str) -> float:
+    """Requests that its engine computes, by its own figure."""
+    pod = f"{group}-rank0-0"
     port = cluster.kubectl("-n", "sparkloom", "get", "pod", pod, "-o", PORT)
     page = cluster.kubectl("-n", "sparkloom", "exec", pod, "--", "python3", "-c", real.PAGE % (int(port), "/metrics"))
     return sum(float(line.rsplit(" ", 1)[1]) for line in page.splitlines() if line.startswith(RUNNING))
@@ -306,14 +306,17 @@ def test_a_key_that_is_taken_away_opens_nothing_within_seconds(
     assert endpoint.once("oss", keys["alice"]) == neighbours.WHOLE and pods() == before
 
 
-def test_a_stream_ends_with_its_key_and_another_goes_on(keys: dict[str, str], endpoint: neighbours.Endpoint) -> None:
-    """So does the work at the engine. Its ranks are privileged: one without (a single Spark's) may not shut it."""
-    with reading(endpoint, key_of("dora", "pair"), keys["alice"]) as (hers, another):
-        until(lambda: at_engine() == 2, "both at the engine", 10)
+@pytest.mark.parametrize("group", ["pair", "oss"])
+def test_a_stream_ends_with_its_key_and_another_goes_on(
+    keys: dict[str, str], endpoint: neighbours.Endpoint, group: str
+) -> None:
+    """So does the work at the engine: the ranks of `pair` are privileged, the one of `oss` is not."""
+    with reading(endpoint, group, key_of("dora", group), keys["alice"]) as (hers, another):
+        until(lambda: at_engine(group) == 2, "both at the engine", 10)
         done = run("sparkloom", "keys", "revoke", "dora", "-i", str(SITE), "--json")
         known = time.monotonic()
         assert done.returncode == 0, done.stderr
-        until(lambda: "ended" in hers and at_engine() == 1, "one to be left there", 10)
+        until(lambda: "ended" in hers and at_engine(group) == 1, "one to be left there", 10)
         print(f"its stream ended {hers['ended'] - known:.1f} s after the command")
         assert hers["ended"] - known < 5 and "ended" not in another
 

@@ -18,7 +18,7 @@ from testbed.trials import kills
 from tests.rack.running import run
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow]
-ONLY_IPC_LOCK = "0000000000004000"
+ONLY = "0000000000084000"  # IPC_LOCK, SYS_PTRACE
 # What somebody tries who took an engine over. Nothing of it stays where it succeeds.
 ATTACKS = """
 import ctypes, fcntl, json, os, socket, stat, struct
@@ -97,7 +97,7 @@ def test_a_rank_without_privileges_serves_and_may_do_nothing_else(group: kills.S
     for pod in pods:
         assert "uverbs0" in inside(pod.metadata.name, "ls", "/dev/infiniband")
         status = dict(line.split(":\t", 1) for line in inside(pod.metadata.name, "cat", "/proc/1/status").splitlines())
-        assert status["CapEff"].strip() == status["CapBnd"].strip() == ONLY_IPC_LOCK
+        assert status["CapEff"].strip() == status["CapBnd"].strip() == ONLY
         assert status["NoNewPrivs"].strip() == "1"
     assert attacked(group) == set()
     planted_is_gone(group, 1)

@@ -155,12 +155,12 @@ def test_without_a_plugin_nvidia_s_runtime_hands_the_devices_out() -> None:
         assert not any(told(engine) for engine in case.engines(objects))
 
 
-def test_an_engine_that_is_not_privileged_keeps_one_capability() -> None:
+def test_an_engine_that_is_not_privileged_keeps_two_capabilities() -> None:
     where = case.cluster(security_mode="device-plugin")
     for engine in (*case.engines(case.build(case.SOLO)), *case.engines(case.build(case.ULTRA, where))):
         assert engine["securityContext"] == {
             "privileged": False, "allowPrivilegeEscalation": False, "seccompProfile": {"type": "RuntimeDefault"},
-            "capabilities": {"add": ["IPC_LOCK"], "drop": ["ALL"]},
+            "capabilities": {"add": ["IPC_LOCK", "SYS_PTRACE"], "drop": ["ALL"]},
         }  # fmt: skip
 
 

@@ -149,7 +149,7 @@ def _others(port: int) -> int:
 
 def cut(port: int, client: str) -> bool:
     """The connection from `client` (ADDRESS:PORT) is shut, so that the engine takes it for one that left; False where
-    there is none. The engine has the socket: this borrows it, which a rank without privileges may not."""
+    there is none. The engine has the socket: this borrows it, for which the pod has SYS_PTRACE."""
     shut = False
     for row in _rows(port):
         if row[3] == ESTABLISHED and _port(row[1]) == port and _place(row[2]) == client:

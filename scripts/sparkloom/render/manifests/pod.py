@@ -68,15 +68,15 @@ def security(launch: Launch, cluster: Cluster) -> dict[str, Any]:
     """What a rank may do on its node.
 
     Privileged only where RDMA needs it: host-device moves the network interface into the pod but not its
-    /dev/infiniband devices, and without them NCCL has no fabric (forum post on RoCE in K3s, 2026-04). In
-    `device-plugin` mode these are handed out and IPC_LOCK is enough to pin memory. No engine needs another capability.
+    /dev/infiniband devices, and without them NCCL has no fabric (forum post on RoCE in K3s, 2026-04). Where these are
+    handed out, IPC_LOCK lets it pin memory, and SYS_PTRACE lets it shut a socket of its engine (rank/procs.py).
     """
     if launch.fabric and cluster.security_mode == "privileged":
         return {"privileged": True}
     return {
         "privileged": False,
         "allowPrivilegeEscalation": False,
-        "capabilities": {"add": ["IPC_LOCK"], "drop": ["ALL"]},
+        "capabilities": {"add": ["IPC_LOCK", "SYS_PTRACE"], "drop": ["ALL"]},
         "seccompProfile": {"type": "RuntimeDefault"},
     }
 
