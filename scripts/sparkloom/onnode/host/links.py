@@ -22,8 +22,8 @@ def read(task: Task) -> dict[str, Data]:
     return {link["ifname"]: link for link in json.loads(out or "[]")}
 
 
-def cidrs(link: Data) -> set[str]:
-    return {f"{a['local']}/{a['prefixlen']}" for a in link["addr_info"] if a["family"] == "inet"}
+def cidrs(link: Data, *families: str) -> set[str]:
+    return {f"{a['local']}/{a['prefixlen']}" for a in link["addr_info"] if a["family"] in (families or ("inet",))}
 
 
 def is_up(link: Data) -> bool:
@@ -32,11 +32,10 @@ def is_up(link: Data) -> bool:
 
 def extra(want: Data, link: Data, subnets: Iterable[str]) -> set[str]:
     """Addresses that a link has beside its own: on a function every one, on its port those in a rail's subnet."""
-    more = cidrs(link) - {want.get("cidr")}
     if want.get("cidr"):
-        return more
+        return cidrs(link, "inet", "inet6") - {want["cidr"]}  # NetworkManager leaves it a link-local one
     networks = [ipaddress.ip_network(subnet) for subnet in subnets]
-    return {cidr for cidr in more if any(ipaddress.ip_interface(cidr).network.overlaps(n) for n in networks)}
+    return {cidr for cidr in cidrs(link) if any(ipaddress.ip_interface(cidr).network.overlaps(n) for n in networks)}
 
 
 def differing(task: Task, expect: list[Data], subnets: Iterable[str]) -> list[str]:
@@ -74,7 +73,7 @@ def take(task: Task, expect: list[Data], subnets: Iterable[str], addresses: Iter
     gone |= {(w["interface"], c) for w in expect if w["interface"] in present
              for c in extra(w, present[w["interface"]], subnets)}  # fmt: skip
     for name, cidr in sorted(gone):
-        if name in present and cidr in cidrs(present[name]):
+        if name in present and cidr in cidrs(present[name], "inet", "inet6"):
             task.run_command(["ip", "address", "delete", cidr, "dev", name])
 
 

@@ -96,10 +96,11 @@ def apply(task: Task, changes: Changes, interfaces: list[str], *, managed: list[
 def settle(task: Task, expect: list[Data], gone: list[Data]) -> None:
     """Give the links the time they need to come up, and take what stays on them and on those that are ours no more."""
     until = time.monotonic() + SETTLE_SECONDS
-    subnets = task.params["subnets"]
-    links.take(task, expect, subnets, [*task.params["adopt"].get("addresses", []), *gone])
+    subnets, gone = task.params["subnets"], [*task.params["adopt"].get("addresses", []), *gone]
+    links.take(task, expect, subnets, gone)
     while links.differing(task, expect, subnets) and time.monotonic() < until:
         time.sleep(0.5)
+        links.take(task, expect, subnets, gone)
 
 
 def absent(task: Task, path: Path) -> None:
