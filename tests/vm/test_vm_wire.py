@@ -72,7 +72,7 @@ def beside_pods(pair: Pair, *words: str) -> str:
 
 
 def chat(pair: Pair) -> Wire:
-    with Wire() as wire:
+    with Wire(pair.agents[1]) as wire:
         assert until(lambda: between_pods(pair, "chat", KEY, PROMPT), "an answer") == ANSWER
     return wire
 
@@ -115,8 +115,8 @@ def pair(rack: Rack) -> Iterator[Pair]:
 def test_with_vxlan_a_listener_reads_key_prompt_and_answer(pair: Pair) -> None:
     """The control: without it, a test that sees nothing would prove nothing."""
     wire = chat(pair)
-    assert all(wire.holds(words) for words in (KEY, PROMPT, ANSWER)), wire.udp()
-    assert wire.udp().get(VXLAN, 0) > 4 and WIREGUARD not in wire.udp(), wire.udp()
+    assert all(wire.holds(words) for words in (KEY, PROMPT, ANSWER))
+    assert wire.frames(VXLAN) > 4 and wire.frames(WIREGUARD) == 0
     assert links(pair) == [{"flannel.1": 1450}] * 2
     print(f"vxlan: {share(pair):.2f} of the machines' own rate")
 
@@ -139,6 +139,6 @@ def test_with_wireguard_a_listener_reads_nothing(pair: Pair) -> None:
     start(pair)
     wire = chat(pair)
     assert not any(wire.holds(words) for words in (KEY, PROMPT, ANSWER))
-    assert wire.udp().get(WIREGUARD, 0) > 4 and VXLAN not in wire.udp(), wire.udp()
+    assert wire.frames(WIREGUARD) > 4 and wire.frames(VXLAN) == 0
     assert pair.kubectl("exec asker -- /busybox cat /sys/class/net/eth0/mtu") == "1420"
     print(f"wireguard: {share(pair):.2f} of the machines' own rate")
