@@ -69,6 +69,10 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield Site(inventory, cluster, tmp_path)
 
 
+WAITS = {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}
+NO_IMAGE = {"name": "engine", "ready": False, "restartCount": 0, "imageID": "", "state": WAITS}
+
+
 def node(name: str, *, ready: bool) -> dict[str, Any]:
     condition = {"type": "Ready", "status": str(ready)}
     metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
@@ -93,7 +97,9 @@ def test_a_stopped_group_stays_so_until_it_is_started(site: Site) -> None:
     assert re.search(r"spark3: its clock is 3,(59|60)\d s behind the cluster's", " ".join(told.split())), told
     del site.cluster.objects["Lease", "spark3"]
     assert site.cluster.asleep() == {"big": False, "chat": False} and site.status(0)["big"]["state"] == "serves"
-    assert "big is not stopped" in site.type("sparkloom start big")
+    site.cluster.objects["Pod", "big-rank0-0"]["status"] |= {"containerStatuses": [NO_IMAGE], "phase": "Pending"}
+    told = site.type("sparkloom start big")
+    assert "big is not stopped" in told and "does not come to spark1: Back-off" in " ".join(told.split())
 
 
 def test_a_stop_of_before_the_map_counts_until_somebody_says_otherwise(site: Site) -> None:

@@ -43,8 +43,7 @@ def compare(
     other: Annotated[str, typer.Argument(help="the other one, in the same form")],
     json: Json = False,
 ) -> None:
-    found = comparable.compare(comparable.named(one), comparable.named(other))
-    show.out(found.as_dict(), json, _comparison)
+    show.out(comparable.compare(comparable.named(one), comparable.named(other)).as_dict(), json, _comparison)
 
 
 def score(

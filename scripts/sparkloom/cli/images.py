@@ -32,8 +32,7 @@ Name = Annotated[str, typer.Argument(help="name from image_recipes/, or a path",
 
 
 def list_(json: Json = False) -> None:
-    rows = [_row(image_recipes.load(name)) for name in image_recipes.names()]
-    show.out(rows, json, _listed)
+    show.out([_row(image_recipes.load(name)) for name in image_recipes.names()], json, _listed)
 
 
 def show_(name: Name, json: Json = False) -> None:
@@ -161,8 +160,7 @@ def _listed(recipes: list[dict[str, Any]]) -> None:
         pinned = "no: " + "; ".join(row["unpinned"]) if row["unpinned"] else f"yes{notes}"
         used = ", ".join(row["profiles"]) or "none"
         rows.append((row["name"], f"{row['engine']} {row['release']}", row["image"], pinned, used))
-    columns = ("recipe", "engine", "image", "pinned", "profiles")
-    show.table(columns, rows, dropped=("image", "profiles"))
+    show.table(("recipe", "engine", "image", "pinned", "profiles"), rows, dropped=("image", "profiles"))
 
 
 def _shown(data: dict[str, Any]) -> None:

@@ -64,8 +64,7 @@ def env(
     json: Json = False,
 ) -> None:
     judged = case.judge(profile, inventory, overrides=overrides or [], release=engine_version)
-    shown = {variable.name: variable.value for variable in case.rank_of(judged, rank).env}
-    show.out(shown, json, _environment)
+    show.out({variable.name: variable.value for variable in case.rank_of(judged, rank).env}, json, _environment)
     show_start.said(judged.assumed)
 
 

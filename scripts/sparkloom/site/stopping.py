@@ -53,8 +53,9 @@ def stop(site: Site, chosen: Sequence[Observed], who: str, say: Say) -> None:
 def start(site: Site, chosen: Sequence[Observed], say: Say) -> list[str]:
     """What is missing of each that does not serve then. Those on one Spark load one after the other."""
     rest = {one.name: one for one in chosen if stopping.rests(one)}
-    for name in (one.name for one in chosen if one.name not in rest):
-        say(f"{name} is not stopped; `sparkloom status {name}` says what it is at")
+    for one in chosen:
+        if one.name not in rest:
+            say(f"{one.name} is not stopped; `sparkloom status {one.name}` says what it is at{_cause(site, one)}")
     if missing := [f"{one.name} was not started: {told}" for one in rest.values() for told in _hindered(site, one)]:
         return missing
     for problem in ground.ill(site.look, site.cluster.called):
@@ -79,8 +80,12 @@ def _waited(site: Site, one: Observed, say: Say) -> Iterator[str]:
         say(f"{one.name} serves: {outcome.message}")
         return
     again = now.read(site.cluster, site.reached)
-    cause = picture.group(again.one(one.name), again.look, {})["cause"]
-    yield f"{one.name} does not serve: {outcome.message}" + (f"\n  {cause}" if cause else "")
+    yield f"{one.name} does not serve: {outcome.message}{_cause(again, again.one(one.name))}"
+
+
+def _cause(site: Site, one: Observed) -> str:
+    told = picture.group(one, site.look, {})["cause"]
+    return f"\n  {told}" if told else ""
 
 
 def _hindered(site: Site, one: Observed) -> Iterator[str]:

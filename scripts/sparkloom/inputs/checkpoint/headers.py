@@ -90,8 +90,7 @@ def _header(source: Source, name: str) -> list[Stored]:
     raw = first[8 : 8 + length]
     if len(raw) < length:
         raw += source.part(name, 8 + len(raw), 8 + length)
-    table = parse(raw, file)
-    return [_stored(file, str(key), entry) for key, entry in table.items() if key != "__metadata__"]
+    return [_stored(file, str(key), entry) for key, entry in parse(raw, file).items() if key != "__metadata__"]
 
 
 def _stored(file: str, name: str, entry: Any) -> Stored:

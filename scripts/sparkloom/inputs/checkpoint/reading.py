@@ -60,8 +60,7 @@ class Checkpoint:
             return False
         if self.contents is None:
             return True
-        count = len(self.shape.layers)
-        return any(headers.group_of(name, count) == "draft" for name in self.contents.names)
+        return any(headers.group_of(name, len(self.shape.layers)) == "draft" for name in self.contents.names)
 
     @property
     def parameters(self) -> int:

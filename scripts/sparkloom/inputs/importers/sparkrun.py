@@ -174,8 +174,7 @@ def _generated(data: dict[str, Any], defaults: dict[str, Any], reader: Reader, w
     known, leftover = vocabulary.FLAGS.get(engine), Leftovers()
     if known is None:  # somebody's engine: what it is told is kept, and nobody here can say what it means
         reader.starts.append(Started(engine, [], where))
-        why = f"for {runtime}, an engine that is not known here"
-        return _of_defaults(defaults, why)
+        return _of_defaults(defaults, f"for {runtime}, an engine that is not known here")
     model = str(data.get("model") or "")
     words = [*filter(None, [vocabulary.MODEL.get(engine)]), model]
     for key, value in defaults.items():

@@ -37,6 +37,11 @@ class State:
     uid: str = ""
     again: str = ""  # what rank 0 said of a failure that came twice since this wait began
 
+    @property
+    def word(self) -> str:
+        """The reason's first; a pull that fails and one that waits to be tried again take turns, and are one."""
+        return self.reason.partition(":")[0].replace("ErrImagePull", "ImagePullBackOff")
+
 
 def state(pod: Any) -> State:
     """What Kubernetes says about a pod, in one word where it has one."""
@@ -178,7 +183,7 @@ def row(pod: Any, state: State, told: Mapping[str, Any] | None, waits: str) -> R
     seen = asdict(state)
     shown = {key: seen[key] for key in ("rank", "node", "pod", "ready", "restarts")}
     shown["config_hash"] = (pod.metadata.annotations or {}).get(CONFIG_HASH, "")
-    shown["state"] = "ready" if seen["ready"] else seen["reason"].partition(":")[0] or seen["phase"].lower()
+    shown["state"] = "ready" if seen["ready"] else state.word or seen["phase"].lower()
     last = seen["last_words"].strip().splitlines()
     shown["cause"] = waits or (last[-1] if last and seen["phase"] != "Pending" else "")
     shown["supervisor"] = {key: told.get(key) for key in TOLD} if told else None

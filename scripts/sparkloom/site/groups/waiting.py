@@ -120,13 +120,13 @@ class Voices:
         """The last warning about a pod that is still made: an attachment, a ConfigMap, a node."""
         if now >= self._warned + LOG_EVERY:
             self._warned, self._warnings = now, self.source.warnings()
-        told = pods.explained(self._warnings.get(one.pod, ""), one.node)
+        told = "" if one.word in pods.PULL else pods.explained(self._warnings.get(one.pod, ""), one.node)
         return replace(one, said=told) if told else one
 
 
 def _progress(one: State, now: float, shown: dict[str, str], say: Callable[[str], None]) -> None:
     """A line whenever something about a rank changed."""
-    word = "ready" if one.ready else (one.reason.split(":")[0] or one.phase_said or one.phase.lower())
+    word = "ready" if one.ready else (one.word or one.phase_said or one.phase.lower())
     again = f", restart {one.restarts}" if one.restarts else ""
     log = f"  | {one.said[:160]}" if one.said and not one.ready else ""
     text = f"rank {one.rank} on {one.node}: {word}{again}{log}"
@@ -150,7 +150,7 @@ def _lost(states: list[State], group: ServedGroup, now: float, stuck_since: dict
         if (one.restarts >= group.restarts or one.phase_said in HOPELESS or one.again) and not one.ready:
             return one
         missing = up and one.phase_said == "missing"  # while a pod is still made, its rank has not come yet
-        hopeless = one.reason.split(":")[0] in STUCK and not SLOW.search(one.reason)
+        hopeless = one.word in STUCK and not SLOW.search(one.reason)
         if not hopeless and not missing:
             stuck_since.pop(one.pod, None)
         elif now - stuck_since.setdefault(one.pod, now) > group.stuck_after:

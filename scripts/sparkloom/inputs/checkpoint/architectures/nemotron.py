@@ -93,8 +93,7 @@ def _forward(hidden: int, block: Config) -> Mlp | None:
     factor = said.value("ffn_mult")
     if not isinstance(factor, int | float):
         raise said.missing("ffn_mult")
-    wide = int(2 * factor * hidden / 3)
-    return Mlp(hidden, -(-wide // MULTIPLE) * MULTIPLE)
+    return Mlp(hidden, -(-int(2 * factor * hidden / 3) // MULTIPLE) * MULTIPLE)
 
 
 READERS = (
