@@ -143,6 +143,19 @@ def test_a_group_on_demand_that_fails_has_failed(site: Recorded) -> None:
     assert glm["state"] == "failed" and "stays down" in glm["cause"]
 
 
+def test_a_rank_that_misses_another_is_not_the_cause(site: Recorded) -> None:
+    """Red before: `start` of a group whose second image was lost said that rank 1 had not come."""
+    for name in ("glm-rank0-0", "glm-rank1-0"):
+        site.unready(
+            name, **({"waiting": {"reason": "ImagePullBackOff", "message": "no such host"}} if "1-" in name else {})
+        )
+    site.told["glm-rank0-0"] |= {"phase": "missing", "cause": "rank 1 on spark2 has not come", "serving": False}
+    del site.told["glm-rank1-0"]
+    site.pod("glm-rank1-0")["status"]["phase"] = "Pending"
+    cause = group(site.gathers().look(), "glm")["cause"]
+    assert cause.startswith("rank 1 on ") and "its image" in cause and "playbooks/serve.yml brings it" in cause
+
+
 def test_supervisors_and_engines_that_do_not_answer_leave_the_rest(site: Recorded) -> None:
     site.silent = {pod["metadata"]["name"] for pod in site.pods if not pod["metadata"]["name"].startswith("chat")}
     shown = site.gathers().look()

@@ -147,9 +147,9 @@ def _doing(rows: Sequence[Shown]) -> str:
 
 
 def _cause(rows: Sequence[Shown], faults: Sequence[str]) -> str:
-    told = [f"rank {rank['rank']} on {rank['node']}: {rank['cause']}" for rank in rows
-            if not rank["ready"] and rank["cause"]]  # fmt: skip
-    return next(iter([*told, *faults]), "")
+    """One that only misses another is asked last."""
+    ill = sorted((r for r in rows if not r["ready"] and r["cause"]), key=lambda rank: rank["state"] == "missing")
+    return next(iter([*(f"rank {one['rank']} on {one['node']}: {one['cause']}" for one in ill), *faults]), "")
 
 
 def _ended(group: Sequence[Any], look: Look) -> Shown | None:
