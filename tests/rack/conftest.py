@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from testbed.base import names
@@ -15,6 +17,7 @@ def group() -> kills.ServedGroup:
     """What `make demo` left; alone, this file serves something itself."""
     found = kills.ServedGroup.of()
     if not found.serves(0) or len(found.pods()) != len(names.NODES):
+        assert run(sys.executable, "-m", "testbed", "engine", "load").returncode == 0
         done = run("ansible-playbook", "-i", str(inventory.path()), "site.yml", "-e", "model_serving_replace=true")
         assert done.returncode == 0, done.stdout[-6000:]
     return found

@@ -1,10 +1,11 @@
 """Killed at a random task and run again: the same state as an unbroken run.
 
-Twice, and twenty times by `make test-kills`. What is chosen so that a seed takes seconds: the parts of site.yml that
-change nodes and cluster before weights move (nodes, fabric, network), and one node in each (`--limit`), the next one
-in turn, which begins bare. It is made bare by a few shell commands instead of the product's teardown; that this gives
-the state before any run is asserted first. The cluster loses Multus' settings and the attachments each time; its
-daemon runs on, since its start is a wait and not a change. The first test and the last run all four nodes.
+Twice by `make test-more`, twenty times by `make test-kills`. What is chosen so that a seed takes seconds: the parts of
+site.yml that change nodes and cluster before weights move (nodes, fabric, network), and one node in each (`--limit`),
+the next one in turn, which begins bare. It is made bare by a few shell commands instead of the product's
+teardown; that this gives the state before any run is asserted first. The cluster loses Multus' settings and the
+attachments each time; its daemon runs on, since its start is a wait and not a change. The first test and the last run
+all four nodes.
 
 What is killed is the whole process group of ansible-playbook, some time into a task; on half of the seeds the modules
 that are at work on the nodes as well, as when the nodes lose power at that moment.
@@ -29,8 +30,9 @@ from sparkloom.render.manifests import attachments
 from testbed.base import names
 from testbed.beds.rack import cluster, inventory, state
 from tests.places import REPO
+from tests.rack.running import LATER
 
-pytestmark = [pytest.mark.rack, pytest.mark.slow]
+pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]
 SEEDS = int(os.environ.get("SPARKLOOM_KILLS", "2"))  # `make test-kills` does twenty
 PARTS = [part for name in ("serving", "cluster", "fabric", "nodes") for part in ("-e", f"teardown_{name}=true")]
 # Not part of what an object should be.

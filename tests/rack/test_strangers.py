@@ -45,8 +45,9 @@ done
 exit $ends"""
 EVERY_NAMESPACE = "for ns in /proc/self/ns/net /run/netns/cni-*; do nsenter --net=$ns {} 2>/dev/null; done; true"
 TABLE = "inet sparkloom_rails"
-TIMER = "sparkloom-functions-repair.timer"  # which would put them back
-LOAD = f"python3 -B /usr/local/lib/sparkloom/rails-table.pyz; systemctl start {TIMER}"
+REPAIR = "sparkloom-functions-repair"  # which would put them back, also from a run that began before its timer stopped
+STILL = f"systemctl stop {REPAIR}.timer; while systemctl is-active {REPAIR} | grep -q activating; do sleep 0.2; done"
+LOAD = f"python3 -B /usr/local/lib/sparkloom/rails-table.pyz; systemctl start {REPAIR}.timer"
 
 
 def on(spark: str, script: str) -> list[str]:
@@ -80,7 +81,7 @@ def ways(group: kills.ServedGroup) -> Iterator[None]:
 @contextmanager
 def without_tables() -> Iterator[None]:
     for spark in names.NODES:
-        run(on(spark, f"systemctl stop {TIMER}"))
+        run(on(spark, STILL))
         run(on(spark, EVERY_NAMESPACE.format(f"nft delete table {TABLE}")))
     try:
         yield

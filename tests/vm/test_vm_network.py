@@ -6,6 +6,7 @@ Goes on with the machines of test_vm_more.py, which are bare again by then.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -74,62 +75,65 @@ def test_what_a_guide_set_up_is_refused_taken_over_and_given_back(rack: Rack, tm
         login.sh(machine, "ip -4 address flush dev enp2s0f0np0")
 
 
-# How the way to a machine may be managed: what makes it so, and what makes it as it was.
-MANAGERS = {
-    "netplan": ("true", "true"),
-    "networkd": (
-        # netplan's file is networkd's own to read (0640): a plain copy of it would leave the way to nobody
-        f"""install -m 644 /run/systemd/network/10-netplan-{WAY}.network /etc/systemd/network/05-way.network
-        mv /etc/netplan/01-management.yaml /root/; netplan generate; networkctl reload; sleep 5""",
-        """mv /root/01-management.yaml /etc/netplan/; netplan generate; rm /etc/systemd/network/05-way.network
-        networkctl reload; sleep 5""",
-    ),
-    # As on a Spark with a desktop. It takes the rails' ports as well, and asks for an address there. Until udev looks
-    # at the way again, netplan's mark says that it is not NetworkManager's.
-    "NetworkManager": (
-        f"""sed 's/renderer: networkd/renderer: NetworkManager/' /etc/netplan/01-management.yaml > /root/desktop.yaml
-        mv /etc/netplan/01-management.yaml /root/
-        install -m 600 /root/desktop.yaml /etc/netplan/01-network-manager-all.yaml
-        netplan generate
-        udevadm control --reload; udevadm trigger --settle --action=change /sys/class/net/{WAY}
-        networkctl reload; systemctl start NetworkManager
-        for n in $(seq 60); do nmcli -t -f DEVICE,STATE device | grep -q '^{WAY}:connected$' && break; sleep 2; done
-        nmcli -t -f DEVICE,STATE device | grep '^{WAY}:connected$'""",
-        """systemctl stop NetworkManager; rm /etc/netplan/01-network-manager-all.yaml
-        mv /root/01-management.yaml /etc/netplan/; netplan generate; networkctl reload; sleep 5""",
-    ),
-}
+# How the way to a machine may be managed besides netplan, as above: what makes it so, and what makes it as it was.
+NETWORKD = (
+    # netplan's file is networkd's own to read (0640): a plain copy of it would leave the way to nobody
+    f"""install -m 644 /run/systemd/network/10-netplan-{WAY}.network /etc/systemd/network/05-way.network
+    mv /etc/netplan/01-management.yaml /root/; netplan generate; networkctl reload; sleep 5""",
+    """mv /root/01-management.yaml /etc/netplan/; netplan generate; rm /etc/systemd/network/05-way.network
+    networkctl reload; sleep 5""",
+)
+# As on a Spark with a desktop. It takes the rails' ports as well, and asks for an address there. Until udev looks at
+# the way again, netplan's mark says that it is not NetworkManager's.
+NETWORK_MANAGER = (
+    f"""sed 's/renderer: networkd/renderer: NetworkManager/' /etc/netplan/01-management.yaml > /root/desktop.yaml
+    mv /etc/netplan/01-management.yaml /root/
+    install -m 600 /root/desktop.yaml /etc/netplan/01-network-manager-all.yaml
+    netplan generate
+    udevadm control --reload; udevadm trigger --settle --action=change /sys/class/net/{WAY}
+    networkctl reload; systemctl start NetworkManager
+    for n in $(seq 60); do nmcli -t -f DEVICE,STATE device | grep -q '^{WAY}:connected$' && break; sleep 2; done
+    nmcli -t -f DEVICE,STATE device | grep '^{WAY}:connected$'""",
+    """systemctl stop NetworkManager; rm /etc/netplan/01-network-manager-all.yaml
+    mv /root/01-management.yaml /etc/netplan/; netplan generate; networkctl reload; sleep 5""",
+)
 DHCP_ENDS = 50  # seconds until NetworkManager gives up asking, and takes the port's addresses away
 
 
-@pytest.mark.parametrize("manager", MANAGERS)
-def test_the_way_to_a_machine_has_no_event_while_its_rails_come_and_go(
-    rack: Rack, tmp_path: Path, manager: str
-) -> None:
-    one, (begin, end) = rack.machines[0], MANAGERS[manager]
-    login.sh(one, begin)
-    for machine in rack.machines:
+@pytest.fixture(scope="module")
+def managed(rack: Rack) -> Iterator[Rack]:
+    """The first machine's way is networkd's own, the second's NetworkManager's; then the rails are made."""
+    managers = list(zip(rack.machines, (NETWORKD, NETWORK_MANAGER), strict=True))
+    for machine, (begin, _end) in managers:
+        login.sh(machine, begin)
         watch(machine)
     rack.playbook()
-    if manager == "NetworkManager":
-        login.sh(one, f"sleep {DHCP_ENDS}")
-        assert as_planned(rack, one) == []
-        told = dict(line.split(":")[:2] for line in login.out(one, NMCLI).splitlines())
-        rails = {interface for endpoint in rack.plan.of(one.name, 0) for interface in (endpoint.pf, endpoint.interface)}
-        assert told[WAY] == "connected" and {told[name] for name in rails} == {"unmanaged"}, told
-    undo(rack, tmp_path)
-    events = [seen(machine) for machine in rack.machines]
-    assert all(not way and others for way, others in events), events
-    login.sh(one, end)
+    yield rack
+    for machine, (_begin, end) in managers:
+        login.sh(machine, end)
 
 
-def test_a_function_that_came_back_as_net1_is_repaired_by_the_timer(rack: Rack, tmp_path: Path) -> None:
-    rack.playbook()
-    one = rack.machines[0]
-    name = rack.plan.of(one.name, 0)[0].interface
+def test_network_manager_leaves_the_rails_to_us(managed: Rack) -> None:
+    two = managed.machines[1]
+    login.sh(two, f"sleep {DHCP_ENDS}")
+    assert as_planned(managed, two) == []
+    told = dict(line.split(":")[:2] for line in login.out(two, NMCLI).splitlines())
+    rails = {interface for endpoint in managed.plan.of(two.name, 0) for interface in (endpoint.pf, endpoint.interface)}
+    assert told[WAY] == "connected" and {told[name] for name in rails} == {"unmanaged"}, told
+
+
+def test_a_function_that_came_back_as_net1_is_repaired_by_the_timer(managed: Rack) -> None:
+    one = managed.machines[0]
+    first = managed.plan.of(one.name, 0)[0]
+    name = first.interface
     login.sh(one, f"ip link set {name} down; ip link set {name} name net1")
     login.sh(one, f"for n in $(seq 60); do ip link show {name} >/dev/null 2>&1 && break; sleep 3; done; sleep 8")
-    assert as_planned(rack, one) == []
-    told = login.out(one, f"ip -j link show dev {rack.plan.of(one.name, 0)[0].pf}")
-    assert json.loads(told)[0]["vfinfo_list"][0]["address"] == rack.plan.of(one.name, 0)[0].mac
-    undo(rack, tmp_path)
+    assert as_planned(managed, one) == []
+    told = login.out(one, f"ip -j link show dev {first.pf}")
+    assert json.loads(told)[0]["vfinfo_list"][0]["address"] == first.mac
+
+
+def test_the_way_to_a_machine_had_no_event_while_its_rails_came_and_went(managed: Rack, tmp_path: Path) -> None:
+    undo(managed, tmp_path)
+    events = [seen(machine) for machine in managed.machines]
+    assert all(not way and others for way, others in events), events
