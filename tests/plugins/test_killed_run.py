@@ -6,12 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from sparkloom.onnode.rank import procs
 from tests.places import REPO
+from tests.until import until
 
 PLAY = """
 - hosts: all
@@ -22,13 +21,6 @@ PLAY = """
       ansible.builtin.command: {argv: [sleep, "97"]}
       changed_when: false
 """
-
-
-def until(what: Callable[[], object], seconds: float = 60) -> None:
-    limit = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < limit
-        time.sleep(0.1)
 
 
 def test_no_worker_waits_for_what_a_killed_run_would_have_said(tmp_path: Path) -> None:

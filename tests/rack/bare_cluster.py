@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
-from collections.abc import Callable
 from typing import Any
 
 from testbed.beds.bare import machines
@@ -42,19 +40,6 @@ def apply(*objects: dict[str, Any]) -> None:
 def cluster_yml(*extra: str) -> subprocess.CompletedProcess[str]:
     words = ("-i", INVENTORY, "playbooks/cluster.yml", *extra)
     return run("ansible-playbook", *words, ANSIBLE_NOCOLOR="1", ANSIBLE_FORCE_COLOR="0", COLUMNS="400")
-
-
-def until(what: Callable[[], Any], why: str, seconds: float = 120) -> Any:
-    """The first answer that is not empty."""
-    began, last = time.monotonic(), ""
-    while time.monotonic() < began + seconds:
-        try:
-            if found := what():
-                return found
-        except (AssertionError, ValueError) as error:
-            last = str(error)[-500:]
-        time.sleep(1)
-    raise AssertionError(f"{why}: not after {seconds:.0f} s. {last}")
 
 
 def bare(*words: str, k3s: str = "") -> str:

@@ -22,8 +22,8 @@ from testbed.base.shell import run as sh
 from testbed.beds.rack import cluster
 from testbed.trials import kills
 from tests.places import REPO
-from tests.rack.bare_cluster import until
 from tests.rack.running import LATER, run
+from tests.until import until
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]
 SPARK = names.NODES["spark4"]
@@ -56,7 +56,7 @@ def small(group: kills.ServedGroup, tmp_path_factory: pytest.TempPathFactory) ->
     sh(["mount", "--bind", folder / "weights", weights])
     try:
         power("start")
-        until(lambda: group.serves(0), "serving from the small disk", 240)
+        until(lambda: group.serves(0), 240, "serving from the small disk")
         yield
     finally:
         power("stop")
@@ -101,7 +101,7 @@ def evicted(what: str = "") -> str:
 
 def test_our_settings_leave_the_engine_alone_and_the_holder_is_named(group: kills.ServedGroup, small: None) -> None:
     kubelet(OURS)
-    until(lambda: group.serves(0), "serving", 120)
+    until(lambda: group.serves(0), 120, "serving")
     before, epoch = rank(group), group.epoch()
     fill()
     time.sleep(60)  # the kubelet looks every ten seconds
@@ -121,10 +121,10 @@ def test_k3s_own_settings_would_have_ended_it(group: kills.ServedGroup, small: N
     kubelet(K3S)
     fill()
     try:
-        told = until(lambda: evicted(before.metadata.name), "the engine to be evicted", 180)
+        told = until(lambda: evicted(before.metadata.name), 180, "the engine to be evicted")
         print(told)
         assert "low on resource: ephemeral-storage" in told and pressure() == "True" and not group.serves(0)
     finally:
         empty()
         kubelet(OURS)
-    until(lambda: group.serves(0), "serving again", 300)
+    until(lambda: group.serves(0), 300, "serving again")

@@ -6,7 +6,6 @@ import os
 import random
 import re
 import time
-from collections.abc import Callable
 
 import pytest
 
@@ -14,6 +13,7 @@ from testbed.base import names
 from testbed.beds.rack import faults, inventory
 from testbed.trials import kills
 from tests.rack.running import LATER, run, site_status
+from tests.until import until
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]
 SEED, ORDERS = (
@@ -22,14 +22,6 @@ SEED, ORDERS = (
 APART, SWITCH = 15.0, 45.0  # seconds at most between two Sparks, and until the switch is up
 SERVES = 60.0  # after the switch, beside what the engine itself takes
 SERVER = names.NODES["spark1"]
-
-
-def until(what: Callable[[], bool], why: str, seconds: float) -> float:
-    begun = time.monotonic()
-    while not what():
-        assert time.monotonic() - begun < seconds, f"{why}: not after {seconds:.0f} s"
-        time.sleep(1)
-    return time.monotonic() - begun
 
 
 def testbed(*words: str) -> None:
@@ -71,7 +63,9 @@ def test_it_serves_again_in_any_order(group: kills.ServedGroup) -> None:
     for _ in range(ORDERS):
         cut()
         order = back(chance)
-        seconds = until(lambda: group.serves(0), f"serving after {order}, the switch last", 4 * SERVES)
+        begun = time.monotonic()
+        until(lambda: group.serves(0), 4 * SERVES, f"serving after {order}, the switch last")
+        seconds = time.monotonic() - begun
         seen.append((order, seconds - load(group), group.token()))
         print(f"{order}: {seconds:.0f} s after the switch, {load(group):.0f} s of load; {seen[-1][2]}", flush=True)
     assert [row for row in seen if row[1] > SERVES] == [], f"seed {SEED}: {seen}"
@@ -92,7 +86,7 @@ def test_all_is_switched_off_the_server_last_and_comes_back_stopped(group: kills
     inv = str(inventory.path())
     off = run("ansible-playbook", "-i", inv, "playbooks/stop.yml", "-e", "group=all", "-e", "power_off=true")
     assert off.returncode == 0, off.stdout[-4000:] + off.stderr[-2000:]
-    until(lambda: all(map(finished, names.NODES.values())), "all to be off", 120)
+    until(lambda: all(map(finished, names.NODES.values())), 120, "all to be off")
     ends = {container: finished(container) for container in names.NODES.values()}
     assert max(ends, key=ends.__getitem__) == SERVER, ends
     for container in names.NODES.values():  # the server first

@@ -22,8 +22,9 @@ import pytest
 from sparkloom.inputs.client_keys import Key, hashed
 from sparkloom.render import certificates
 from sparkloom.render.router import Group
-from tests.render.router.running import Router, swap, until
+from tests.render.router.running import Router, swap
 from tests.render.router.waker import Probe
+from tests.until import until
 
 KEY, OWN = "sk-the-key-of-this-test", "sk-the-engine-s-own-key"
 MODEL = "nvidia/Some-Model_1.0"

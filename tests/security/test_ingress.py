@@ -20,7 +20,8 @@ from sparkloom.render.manifests import gateway
 from sparkloom.site import endpoint
 from testbed.make import traefik
 from testbed.standins.pacing.process import Engine, free_ports
-from tests.render.router.running import ALICE, CHAT, Router, asked, bearer, running, until
+from tests.render.router.running import ALICE, CHAT, Router, asked, bearer, running
+from tests.until import until
 
 pytestmark = pytest.mark.skipif(
     not traefik.archive().exists(), reason="no Traefik is built here: `python -m testbed rack build` makes one"

@@ -14,7 +14,8 @@ from sparkloom.inputs.client_keys import Key, hashed
 from tests.onnode.now import recorded
 from tests.onnode.now.recorded import ALICES, BOBS, Recorded
 from tests.onnode.page import front
-from tests.render.router.running import Answer, Router, running, until
+from tests.render.router.running import Answer, Router, running
+from tests.until import until
 
 pytestmark = pytest.mark.oracle
 ACT = "/page/act/"

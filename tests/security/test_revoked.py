@@ -22,7 +22,8 @@ from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.render.router import envoy
 from testbed.standins.pacing.process import Engine
 from tests.onnode.rank.ranks import free_port
-from tests.render.router.running import ALICE, BOB, CHAT, PEOPLE, Router, asked, bearer, running, until
+from tests.render.router.running import ALICE, BOB, CHAT, PEOPLE, Router, asked, bearer, running
+from tests.until import until
 
 pytestmark = pytest.mark.oracle
 LONG = 100_000  # tokens

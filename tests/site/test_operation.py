@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,6 +20,7 @@ from sparkloom.site import ansible, holding
 from sparkloom.site.tasks import operation
 from tests.places import REPO
 from tests.plugins.loading import context
+from tests.until import until
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
@@ -98,13 +98,6 @@ def run(folder: Path, api: Server, last: dict[str, Any], **more: Any) -> subproc
     command = [program, "-i", "inventories/gb10", "-l", "spark1", str(folder / "play.yml")]
     env = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_ROLES_PATH": str(REPO / "roles")}
     return subprocess.run(command, cwd=REPO, env=env, capture_output=True, text=True, timeout=600, check=False)
-
-
-def until(what: Any, seconds: float = 40) -> None:
-    limit = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < limit
-        time.sleep(0.1)
 
 
 def notes(api: Server) -> dict[str, str]:

@@ -15,7 +15,6 @@ import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -29,6 +28,7 @@ from testbed.make import binaries, oci
 from testbed.make.real import k3s
 from testbed.make.vm import trees
 from tests.k3s_sites import chosen, site
+from tests.until import until
 
 FOLDER = vm_names.STATE / "k3s"
 ROOT, PID = FOLDER / "server", FOLDER / "server.pid"
@@ -50,19 +50,6 @@ SLOW = {"embedded-registry": False, "kube-controller-manager-arg": ["node-monito
         "kube-scheduler-arg": [ALONE], "kube-cloud-controller-manager-arg": [ALONE]}  # fmt: skip
 PATIENCE = 1200  # seconds; beside a whole CI run two nodes took 840 to be Ready
 RESERVED = "reserved="  # as much memory as these machines have
-
-
-def until(what: Callable[[], Any], why: str, seconds: float = PATIENCE) -> Any:
-    """The first answer that is not empty."""
-    began, last = time.monotonic(), ""
-    while time.monotonic() < began + seconds:
-        try:
-            if found := what():
-                return found
-        except (AssertionError, subprocess.TimeoutExpired) as error:
-            last = str(error)[-1500:]
-        time.sleep(1)
-    raise AssertionError(f"{why}: not after {seconds:.0f} s. {last}")
 
 
 def planned(backend: str | None) -> dict[str, Any]:
@@ -123,7 +110,7 @@ class Pair:
         with (FOLDER / "server.log").open("ab") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log)
         PID.write_text(str(process.pid))
-        until(lambda: self.kubectl("get --raw /readyz") == "ok", "the server to be ready", 180)
+        until(lambda: self.kubectl("get --raw /readyz") == "ok", 180, "the server to be ready")
 
     def kubectl(self, words: str, *, stdin: str = "", seconds: float = 60) -> str:
         program = next((ROOT / "var/lib/rancher/k3s/data").glob("*/bin/kubectl"), None)
@@ -203,15 +190,15 @@ class Pair:
             told = [c["status"] for node in nodes for c in node["status"]["conditions"] if c["type"] == "Ready"]
             return told == ["True"] * len(self.agents)
 
-        until(fresh, "both nodes' leases")
-        until(all_ready, "both nodes to be Ready")
+        until(fresh, PATIENCE, "both nodes' leases")
+        until(all_ready, PATIENCE, "both nodes to be Ready")
 
     # --- the end --------------------------------------------------------------------------------------------
 
     def end_server(self) -> None:
         if _is_k3s(server := _server()):
             os.kill(server, signal.SIGTERM)
-            until(lambda: not _is_k3s(server), "the server to end", 60)
+            until(lambda: not _is_k3s(server), 60, "the server to end")
 
     def close(self) -> None:
         self.end_server()

@@ -26,6 +26,7 @@ from sparkloom.measure.matrix import cell, run, verdict
 from sparkloom.measure.matrix import spec as specs
 from tests import inventories
 from tests.places import REPO
+from tests.until import until
 
 COMMAND = str(Path(sys.executable).with_name("sparkloom"))
 FAST, SLOW, GARBAGE = "rate=300/ttft=0.05", "rate=100/ttft=0.05", "garbage=loop/rate=400/ttft=0.05"
@@ -88,13 +89,6 @@ def site(tmp_path: Path) -> Iterator[Site]:
     yield made
     with contextlib.suppress(OSError, ValueError):
         os.kill(int((made.state / "server").read_text()), signal.SIGTERM)
-
-
-def until(condition: Any, seconds: float = 240) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.02)
 
 
 @pytest.mark.slow

@@ -31,8 +31,9 @@ from sparkloom.onnode.weights.layout import Store
 from sparkloom.site import image_build
 from tests import image_archives as made
 from tests.onnode.images import buildx
-from tests.onnode.images.test_images import REAL, Place, place, until
+from tests.onnode.images.test_images import REAL, Place, place
 from tests.onnode.weights.test_chain import free_port
+from tests.until import until
 
 __all__ = ["place"]
 NAME = f"{HOST}/llama.cpp:b8399-sm121"

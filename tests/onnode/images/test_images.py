@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import pytest
 from sparkloom.onnode.images import main, pull, reference
 from sparkloom.onnode.images.runtime import ImageError, Runtime
 from tests.onnode.images.registry import Registry
+from tests.until import until
 
 Place = dict[str, str]
 REAL = pytest.mark.skipif(
@@ -55,14 +56,6 @@ def registry() -> Iterator[Registry]:
     made = Registry()
     yield made
     made.end()
-
-
-def until(what: Callable[[], Any], seconds: float = 60) -> Any:
-    limit = time.monotonic() + seconds
-    while not (told := what()):
-        assert time.monotonic() < limit
-        time.sleep(0.05)
-    return told
 
 
 def pulled(runtime: Runtime, image: str, folder: Path) -> list[dict[str, Any]]:

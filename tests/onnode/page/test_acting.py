@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from sparkloom.onnode.page.server import Server
 from tests.onnode.now import recorded
 from tests.onnode.now.recorded import ALICES, AT, BOBS, BY, OSS, OWNERS, Recorded
 from tests.onnode.page import front
+from tests.until import until
 
 HOST = "spark1.example.org"
 ADD = {"name": "carol", "models": ["glm"], "days": 90}
@@ -231,13 +231,6 @@ def test_what_does_not_end_is_said_in_the_journal(
     done(server, "start", {"group": "chat"})
     until(lambda: site.journal[-1].endswith("alice: chat was not started: what is in its place did not end"))
     assert scaled(site)["chat-rank0"] == 0
-
-
-def until(true: Any) -> None:
-    end = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_what_cannot_be_stopped_or_started_says_why(server: Server, site: Recorded) -> None:

@@ -24,17 +24,11 @@ from typing import Any, NamedTuple
 
 from sparkloom.onnode.now.labels import ENGINES, PART_OF, PROFILE, ROUTER
 from sparkloom.render import certificates, pack
+from tests.until import until
 
 NAMESPACE = "site"
 ENGINE, SUPERVISOR, FIGURES = 8000, 20101, 9090
 CHAT = "/v1/chat/completions"
-
-
-def until(what: Any, seconds: float = 20.0) -> None:
-    begun = time.monotonic()
-    while not what():
-        assert time.monotonic() - begun < seconds, what
-        time.sleep(0.02)
 
 
 class Quiet(http.server.BaseHTTPRequestHandler):

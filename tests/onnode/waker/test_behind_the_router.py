@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from sparkloom.render.router import Group
-from tests.onnode.waker.loopback import ENGINE, SUPERVISOR, Site, site, until
+from tests.onnode.waker.loopback import ENGINE, SUPERVISOR, Site, site
 from tests.render.router import running
 from tests.render.router.running import ALICE, PEOPLE, Router
+from tests.until import until
 
 NAME = "org--chat-1.5"  # Envoy cuts a name with a dot
 

@@ -9,7 +9,8 @@ import time
 from http.client import HTTPConnection
 from pathlib import Path
 
-from tests.onnode.waker.loopback import Model, Router, Site, Told, Waker, site, until
+from tests.onnode.waker.loopback import Model, Router, Site, Told, Waker, site
+from tests.until import until
 
 
 def awake(made: Site, waker: Waker, name: str) -> Model:

@@ -26,6 +26,7 @@ from tests.onnode.rank.ranks import Ranks, free_port
 from tests.onnode.test_host_metrics import STAND_IN
 from tests.prometheus import program
 from tests.render.metrics import sites
+from tests.until import until
 
 CLUSTER = case.cluster(None)
 FILLED = {"$group": ".*", "$node": ".*", "$person": ".*", "[$__rate_interval]": "[15s]", "[$__range]": "[1m]"}
@@ -41,18 +42,6 @@ class Prometheus:
 
     def query(self, expr: str) -> list[dict[str, Any]]:
         return list(self.ask("query", query=expr)["result"])
-
-
-def until(what: Callable[[], Any], seconds: float = 60) -> None:
-    limit = time.monotonic() + seconds
-    while True:
-        try:
-            if what():
-                return
-        except OSError:
-            pass
-        assert time.monotonic() < limit
-        time.sleep(0.2)
 
 
 def config(targets: dict[str, list[str]]) -> dict[str, Any]:

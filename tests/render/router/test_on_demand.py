@@ -17,8 +17,9 @@ import pytest
 from sparkloom.onnode.now.gather import HELD_BACK, held_back
 from sparkloom.render.router import envoy
 from testbed.standins.pacing.process import Engine
-from tests.render.router.running import ALICE, CHAT, PEOPLE, Answer, Router, asked, bearer, running, until
+from tests.render.router.running import ALICE, CHAT, PEOPLE, Answer, Router, asked, bearer, running
 from tests.render.router.waker import Probe, Waker
+from tests.until import until
 
 pytestmark = pytest.mark.oracle
 

@@ -31,8 +31,8 @@ from tests.render.router.running import (
     asked,
     bearer,
     running,
-    until,
 )  # fmt: skip
+from tests.until import until
 
 pytestmark = pytest.mark.oracle
 

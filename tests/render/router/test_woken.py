@@ -16,7 +16,8 @@ import pytest
 
 from sparkloom.render.router import Group
 from tests.onnode.waker.loopback import ENGINE, FIGURES, SUPERVISOR, Site
-from tests.render.router.running import ALICE, CHAT, PEOPLE, Router, asked, bearer, until
+from tests.render.router.running import ALICE, CHAT, PEOPLE, Router, asked, bearer
+from tests.until import until
 
 pytestmark = pytest.mark.oracle
 
