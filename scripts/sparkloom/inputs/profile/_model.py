@@ -93,7 +93,7 @@ class Parallel(Strict):
 class LaunchSection(BaseModel):
     """`parallel:` and the engine's own flags, spelled with underscores."""
 
-    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True, defer_build=True)
     __pydantic_extra__: dict[str, FlagValue]
     parallel: Parallel
 

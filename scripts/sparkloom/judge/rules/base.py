@@ -41,7 +41,7 @@ Releases = Annotated[str, AfterValidator(_range)]
 class Part(BaseModel):
     """Of a rule's file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Scope(Part):
