@@ -15,6 +15,7 @@ import pytest
 from tests.journeys.sites import KUBECONFIG
 from tests.journeys.terminal import Terminal
 from tests.journeys.test_poor_machines import apart
+from tests.later import LATER
 from tests.places import REPO
 
 EXAMPLE = REPO / "inventories/gb10"
@@ -91,7 +92,7 @@ def test_what_only_computes_goes_on(nowhere: Terminal) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("check", ["", "--check"])
+@pytest.mark.parametrize("check", ["", pytest.param("--check", marks=LATER)])
 def test_no_playbook_connects_to_it(nowhere: Terminal, check: str) -> None:
     nowhere.type(f"cd {REPO}")
     for play in PLAYBOOKS:

@@ -8,17 +8,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from sparkloom.base import document
 from sparkloom.inputs import profile
 from testbed.beds.rack import inventory
 from tests.places import REPO
-
-# What `make test` has no hour for.
-SKIPPED = pytest.mark.skipif(not os.environ.get("SPARKLOOM_MORE"), reason="make test-more, or SPARKLOOM_MORE=1")
-LATER = [pytest.mark.more, SKIPPED]
 
 
 def run(*argv: str, **env: str) -> subprocess.CompletedProcess[str]:

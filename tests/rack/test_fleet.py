@@ -27,10 +27,11 @@ from testbed.base.steps import perform
 from testbed.beds.rack import cluster, faults, load
 from testbed.make import nodeimage, prometheus
 from testbed.trials import neighbours
+from tests.later import LATER
 from tests.onnode.page.browser import PROGRAM, SIZES, Browser
 from tests.rack import listed, real
 from tests.rack.listed import BY_TAG, SITE, begin, groups, key_of, play, pods, shared_gpus, write
-from tests.rack.running import LATER, by_tag, run
+from tests.rack.running import by_tag, run
 from tests.until import until
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]  # ten minutes; and its nodes' own device plugin pauses

@@ -21,8 +21,9 @@ from testbed.base.shell import out
 from testbed.base.shell import run as sh
 from testbed.beds.rack import cluster
 from testbed.trials import kills
+from tests.later import LATER
 from tests.places import REPO
-from tests.rack.running import LATER, run
+from tests.rack.running import run
 from tests.until import until
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]

@@ -23,9 +23,10 @@ from sparkloom.site import holding
 from sparkloom.site.k3s import access
 from testbed.base import names
 from tests.k3s_signer import certificate
+from tests.later import LATER
 from tests.onnode.now.recorded import FACTS
 from tests.rack.bare_cluster import AGENTS, INVENTORY, SERVER, apply, asked, bare, cluster_yml, kubectl, on, said
-from tests.rack.running import LATER, run
+from tests.rack.running import run
 from tests.until import until
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]

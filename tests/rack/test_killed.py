@@ -29,8 +29,8 @@ from sparkloom.onnode import rails_table
 from sparkloom.render.manifests import attachments
 from testbed.base import names
 from testbed.beds.rack import cluster, inventory, state
+from tests.later import LATER
 from tests.places import REPO
-from tests.rack.running import LATER
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]
 SEEDS = int(os.environ.get("SPARKLOOM_KILLS", "2"))  # `make test-kills` does twenty

@@ -15,8 +15,9 @@ import pytest
 from testbed.base import names
 from testbed.beds.rack import cluster
 from testbed.trials import neighbours
+from tests.later import LATER
 from tests.rack.listed import BY_TAG, SITE, begin, endpoint, groups, key_of, play, pods, shared_gpus, write
-from tests.rack.running import LATER, by_tag, run
+from tests.rack.running import by_tag, run
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]  # ten minutes, and most of them waiting for idleness
 PAIR = "nvidia--glm-5.3-flash-nvfp4"

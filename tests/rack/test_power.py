@@ -12,7 +12,8 @@ import pytest
 from testbed.base import names
 from testbed.beds.rack import faults, inventory
 from testbed.trials import kills
-from tests.rack.running import LATER, run, site_status
+from tests.later import LATER
+from tests.rack.running import run, site_status
 from tests.until import until
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]

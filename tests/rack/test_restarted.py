@@ -6,7 +6,8 @@ import pytest
 
 from testbed.base import names
 from testbed.beds.rack import cluster, fabric
-from tests.rack.running import LATER, run
+from tests.later import LATER
+from tests.rack.running import run
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]
 NODE, PEER = names.NODES["spark4"], names.NODES["spark1"]

@@ -25,7 +25,7 @@ from sparkloom.site.k3s import access
 from sparkloom.site.now import FromHere
 from testbed.make.real import k3s
 from tests.journeys.sites import nobody_listens
-from tests.rack.running import LATER
+from tests.later import LATER
 
 pytestmark = [pytest.mark.slow, *LATER]
 ENDED, NOW = timedelta(days=330), datetime.now(UTC)

@@ -27,9 +27,9 @@ from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.onnode.rank.probes import LONGEST
 from sparkloom.onnode.rank.status_log import StatusLog
 from sparkloom.onnode.rank.wire import Wire
+from tests.later import SKIPPED
 from tests.onnode.rank.ranks import Ranks
 from tests.onnode.rank.test_probes import Answerer
-from tests.rack.running import SKIPPED
 from tests.security import attacker, fuzz
 from tests.security.attacker import HEAD, MEMBER, STRANGER
 

@@ -25,6 +25,7 @@ from sparkloom.inputs import profile
 from sparkloom.measure.matrix import cell, run, verdict
 from sparkloom.measure.matrix import spec as specs
 from tests import inventories
+from tests.later import SKIPPED
 from tests.places import REPO
 from tests.until import until
 
@@ -91,6 +92,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
         os.kill(int((made.state / "server").read_text()), signal.SIGTERM)
 
 
+@SKIPPED
+@pytest.mark.more
 @pytest.mark.slow
 def test_twelve_cells_killed_twice_and_resumed(site: Site) -> None:
     site.write(FAST, SLOW, GARBAGE, "crash", "hang", "stall_after=8")
