@@ -1,4 +1,4 @@
-"""One verdict of four: each line of docs/add-a-profile.md's table, and what may not soften another."""
+"""One verdict of four: each line of docs/reference/exit-status.md's table, and what may not soften another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sparkloom init`: three questions, and an inventory of what answered."""
+"""`sparkloom init`: a few questions, and an inventory of what answered."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ COMPARE = "each Spark shows its own: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_ke
 def init(
     name: Annotated[str, typer.Argument(help="the site's name; `home` is written to inventories/home")],
     address: Annotated[
-        list[str] | None, typer.Option("--address", "-a", help="one per Spark, as ssh takes it; rank 0 first")
+        list[str] | None, typer.Option("--address", "-a", help="one SSH address per Spark; rank 0 first")
     ] = None,
     user: Annotated[str | None, typer.Option(help="the login user")] = None,
     profile: Annotated[str | None, typer.Option(help="profile to serve", autocompletion=names.begun)] = None,
     hotplug: Annotated[
-        bool | None, typer.Option("--hotplug/--no-hotplug", help="may the ConnectX-7 go off without a cable")
+        bool | None, typer.Option("--hotplug/--no-hotplug", help="let the ConnectX-7 switch off without a cable")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="take the SSH host keys as they are, without a question")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="accept the SSH host keys without a question")] = False,
 ) -> None:
     folder = WORK / "inventories" / name
     new_site.require_free(folder)
@@ -86,8 +86,8 @@ def _confirmed(found: Sequence[sparks.Spark]) -> bool:
 
 
 def use(
-    site: Annotated[str | None, typer.Argument(help="its folder, or a name in inventories/ (default: show it)")] = None,
-    none: Annotated[bool, typer.Option("--none", help="forget it")] = False,
+    site: Annotated[str | None, typer.Argument(help="folder, or name in inventories/ (default: show the site)")] = None,
+    none: Annotated[bool, typer.Option("--none", help="clear the default site")] = False,
     json: Json = False,
 ) -> None:
     if site and none:

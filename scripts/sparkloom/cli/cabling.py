@@ -16,7 +16,7 @@ from sparkloom.cli.options import AskBecomePass, Inventory, Json, named_site
 def fabric(
     what: Annotated[
         Literal["plan", "discover"],
-        typer.Argument(help="plan: show what fabric.yml means; discover: detect the cables and write fabric.yml"),
+        typer.Argument(help="plan: show the plan of fabric.yml; discover: detect the cables and write fabric.yml"),
     ] = "plan",
     inventory: Inventory = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="discover: detect and judge, write no file")] = False,

@@ -23,10 +23,10 @@ def new(
     nodes: Annotated[
         int | None, typer.Option(min=1, max=8, help="Sparks to use (default: the fewest on which it fits)")
     ] = None,
-    engine: Annotated[str | None, typer.Option(help="engine name as in a profile (default: the nearest's)")] = None,
+    engine: Annotated[str | None, typer.Option(help="engine name (default: the nearest profile's)")] = None,
     release: Annotated[str | None, typer.Option(help="engine release (default: the nearest profile's)")] = None,
     revision: Annotated[str | None, typer.Option(help="branch or commit on the hub (default: main)")] = None,
-    output: Annotated[Path | None, writes_to("write it here (default: standard output)")] = None,
+    output: Annotated[Path | None, writes_to("file to write (default: standard output)")] = None,
     inventory: Inventory = None,
     json: Json = False,
 ) -> None:

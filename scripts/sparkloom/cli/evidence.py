@@ -40,14 +40,14 @@ def compare(
     one: Annotated[
         str, typer.Argument(help="PROFILE (its best figure), PROFILE#2 (its second) or a measured row's id")
     ],
-    other: Annotated[str, typer.Argument(help="the other one, in the same form")],
+    other: Annotated[str, typer.Argument(help="the other figure, in the same form")],
     json: Json = False,
 ) -> None:
     show.out(comparable.compare(comparable.named(one), comparable.named(other)).as_dict(), json, _comparison)
 
 
 def score(
-    rows: Annotated[Path, typer.Argument(help="rows as JSON lines, in the shape of the shipped ones")],
+    rows: Annotated[Path, typer.Argument(help="rows as JSON lines, in the format of the shipped rows")],
     json: Json = False,
 ) -> None:
     show.out(measured_rows.score(rows), json, _score)

@@ -18,9 +18,9 @@ def plan(
     inventory: Inventory = None,
     record: Annotated[
         Path | None,
-        typer.Option(help="what runs now: an earlier plan's --json (default: build/SITE/fleet.json, if any)"),
+        typer.Option(help="file of running groups: an earlier plan's --json (default: build/SITE/fleet.json)"),
     ] = None,
-    running: Annotated[bool, typer.Option("--running", help="ask the cluster what runs now instead")] = False,
+    running: Annotated[bool, typer.Option("--running", help="read running groups from the cluster instead")] = False,
     json: Json = False,
 ) -> None:
     planned = case.fleet(inventory, record, asked(inventory, record) if running else None)

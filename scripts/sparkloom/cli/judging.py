@@ -44,7 +44,7 @@ def plan(
     engine_version: Release = None,
     verbose: Verbose = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="formula and origin of every number, flag and variable")
+        bool, typer.Option("--explain", help="show formula and origin of every number, flag and variable")
     ] = False,
     sessions: Annotated[
         int | None,
@@ -52,7 +52,7 @@ def plan(
             min=1,
             max=4096,
             metavar="N",
-            help="number of conversations at once: do they fit, and how long to the first token",
+            help="concurrent conversations: predict fit and time to first token",
         ),
     ] = None,
     context: Context = None,
@@ -66,7 +66,7 @@ def plan(
         ),
     ] = 0.0,
     first: Annotated[
-        bool, typer.Option("--first", help="of several profiles with that in their names the first that is listed")
+        bool, typer.Option("--first", help="if several profiles match, take the first in the list")
     ] = False,
     json: Json = False,
 ) -> None:

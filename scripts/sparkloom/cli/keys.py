@@ -27,7 +27,7 @@ from sparkloom.site import keyring
 SECONDS = 5.0  # for a cluster that is asked what the page made
 BRINGS = "playbooks/gateway.yml will bring it"
 Offline = Annotated[
-    bool, typer.Option("--offline", help="change only the file; playbooks/gateway.yml brings it to the router")
+    bool, typer.Option("--offline", help="use only the file, not the cluster; playbooks/gateway.yml applies it")
 ]
 Name = Annotated[str, typer.Argument(help="the person: small letters, digits and ._@-")]
 
@@ -35,8 +35,8 @@ Name = Annotated[str, typer.Argument(help="the person: small letters, digits and
 def add(
     name: Name,
     models: Annotated[str | None, typer.Option(help="names or aliases, separated by commas (default: all)")] = None,
-    requests: Annotated[int | None, typer.Option(help="per minute (default: no limit)")] = None,
-    tokens: Annotated[int | None, typer.Option(help="per minute, prompts and answers together")] = None,
+    requests: Annotated[int | None, typer.Option(help="requests a minute (default: no limit)")] = None,
+    tokens: Annotated[int | None, typer.Option(help="tokens a minute, prompt and answer together")] = None,
     expires: Annotated[
         str | None, typer.Option(help="last valid day: 2027-01-31, or 90d from today (default: never)")
     ] = None,

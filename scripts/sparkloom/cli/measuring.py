@@ -19,14 +19,14 @@ from sparkloom.render.manifests import to_yaml
 def matrix(
     spec: Annotated[Path, typer.Argument(help="the grid, as YAML")],
     action: Annotated[
-        Literal["run", "report"], typer.Argument(help="run: what has no result yet; report: Markdown and HTML")
+        Literal["run", "report"], typer.Argument(help="run: cells without a result; report: Markdown and HTML")
     ],
     results: Annotated[
         Path | None, typer.Option(help="folder of the cells' JSON files (default: beside the spec)")
     ] = None,
     output: Annotated[Path | None, writes_to("folder for the report")] = None,
-    try_known_bad: Annotated[bool, typer.Option("--try-known-bad", help="also run what the rules would skip")] = False,
-    again: Annotated[list[str] | None, typer.Option(help="run cells with this status once more")] = None,
+    try_known_bad: Annotated[bool, typer.Option("--try-known-bad", help="also run cells that rules skip")] = False,
+    again: Annotated[list[str] | None, typer.Option(help="rerun cells with this status")] = None,
     url: Annotated[str | None, typer.Option(help="the server (default: the site's endpoint)")] = None,
     ca: Annotated[Path | None, typer.Option(help="CA certificates for the server")] = None,
     key_file: Annotated[Path | None, typer.Option("--api-key-file", help="file with the server's key")] = None,
@@ -36,9 +36,7 @@ def matrix(
     logs: Annotated[
         str | None, typer.Option(help="command that prints the engine's log (default: sparkloom logs)")
     ] = None,
-    group: Annotated[
-        str | None, typer.Option(help="at a site with several groups: the one that serves the cells")
-    ] = None,
+    group: Annotated[str | None, typer.Option(help="with several groups: the group that serves the cells")] = None,
     json: Json = False,
 ) -> None:
     if action == "report":
@@ -59,7 +57,7 @@ def allreduce(
     backend: Annotated[
         Literal["nccl", "gloo"], typer.Option(help="nccl: the engine's own; gloo: over TCP, on CPUs")
     ] = "nccl",
-    render: Annotated[bool, typer.Option("--render", help="only show the objects, as YAML")] = False,
+    render: Annotated[bool, typer.Option("--render", help="only print the Kubernetes objects, as YAML")] = False,
     json: Json = False,
 ) -> None:
     if render:

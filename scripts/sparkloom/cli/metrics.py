@@ -24,7 +24,7 @@ def dashboards(
 
 def rules(
     where: Inventory = None,
-    out: Annotated[Path | None, typer.Option(help="file to write (default: to standard output)")] = None,
+    out: Annotated[Path | None, typer.Option(help="file to write (default: standard output)")] = None,
     json: Json = False,
 ) -> None:
     """The rules name the ports of this site's rails."""

@@ -32,7 +32,7 @@ def _site(ctx: typer.Context, named: Path | None) -> Path | None:
     return named if ctx.resilient_parsing else remembered.meant(named)
 
 
-ONE = "name from model_profiles/, a part of one, a model's id, or a path to a file"
+ONE = "name in model_profiles/ or part of it, a model's id, or a path to a file"
 Profile = Annotated[str, _profile(ONE)]
 AnyProfile = Annotated[str, typer.Argument(help=ONE, autocompletion=names.begun)]
 OneProfile = Annotated[str | None, _profile(ONE)]
@@ -44,17 +44,17 @@ Inventory = Annotated[
         "-i",
         callback=_site,
         is_eager=True,  # said before anything else is
-        help="inventory folder (default: what `sparkloom use` remembers, else inventories/gb10)",
+        help="inventory folder (default: site of `sparkloom use`, else inventories/gb10)",
     ),
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="also the rules' names, and where they are known from")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="also show the rules' names and sources")]
 Json = Annotated[bool, typer.Option("--json", help="machine-readable output")]
 AskBecomePass = Annotated[bool, typer.Option("--ask-become-pass", "-K", help="ask for sudo's password")]
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", help="override: launch.key=value, env.NAME=value, engine.key=value")
 ]
 Release = Annotated[str | None, typer.Option("--engine-version", help="use the flags of this engine release")]
-Rank = Annotated[int, typer.Option("--rank", help="0 is the head")]
+Rank = Annotated[int, typer.Option("--rank", help="rank number; 0 is the head")]
 
 
 def tokens(text: str) -> int:

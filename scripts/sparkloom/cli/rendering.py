@@ -20,10 +20,10 @@ def render(
     overrides: Overrides = None,
     engine_version: Release = None,
     output: Annotated[Path | None, writes_to("folder to write <profile>.yaml into (default: standard output)")] = None,
-    force: Annotated[bool, typer.Option("--force", help="render despite error findings; they are named")] = False,
+    force: Annotated[bool, typer.Option("--force", help="render despite error findings, and name them")] = False,
     group: Annotated[str | None, typer.Option(help="a group of the inventory's `serve:` instead of a profile")] = None,
-    record: Annotated[Path | None, typer.Option(help="with --group: what runs now, as fleet plan takes it")] = None,
-    running: Annotated[bool, typer.Option("--running", help="with --group: ask the cluster what runs now")] = False,
+    record: Annotated[Path | None, typer.Option(help="with --group: file of running groups, as in fleet plan")] = None,
+    running: Annotated[bool, typer.Option("--running", help="with --group: the cluster's running groups")] = False,
 ) -> None:
     if (profile is None) == (group is None):
         raise typer.BadParameter("write a profile's name, or --group with a group's")

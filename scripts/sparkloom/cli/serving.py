@@ -20,16 +20,16 @@ from sparkloom.site.doctor.verdict import Report
 Profile = Annotated[
     str | None,
     typer.Option(
-        "--profile", help="judge by this profile (default: the one proved to serve)", autocompletion=names.begun
+        "--profile", help="compare with this profile (default: the last proved one)", autocompletion=names.begun
     ),
 ]
-Group = Annotated[str | None, typer.Argument(help="one of several groups, by name or alias")]
+Group = Annotated[str | None, typer.Argument(help="group name or alias, if there are several groups")]
 
 
 def doctor(
     inventory: Inventory = None,
     profile: Profile = None,
-    group: Annotated[str | None, typer.Option(help="only this one of several groups, and the site")] = None,
+    group: Annotated[str | None, typer.Option(help="check the site and only this group")] = None,
     limit: Annotated[str | None, typer.Option(help="only these nodes, as in ansible --limit")] = None,
     ask_become_pass: AskBecomePass = False,
     json: Json = False,
@@ -81,7 +81,7 @@ def logs(
     inventory: Inventory = None,
     rank: Annotated[int | None, typer.Option(help="only this rank (default: all); 0 is the head")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="keep printing new lines")] = False,
-    previous: Annotated[bool, typer.Option("--previous", "-p", help="logs from before the pod's last restart")] = False,
+    previous: Annotated[bool, typer.Option("--previous", "-p", help="logs of the previous container")] = False,
 ) -> None:
     try:
         for line in said.logs(inventory, rank, follow=follow, previous=previous, group=group):

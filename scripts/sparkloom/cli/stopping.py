@@ -11,7 +11,7 @@ from sparkloom.cli import show
 from sparkloom.cli.options import Inventory, Json
 from sparkloom.site import holding, now, stopping
 
-Group = Annotated[str | None, typer.Argument(help="one of several groups, by name or alias, or `all`")]
+Group = Annotated[str | None, typer.Argument(help="group name or alias, or `all`; needed if there are several")]
 
 
 def stop(group: Group = None, inventory: Inventory = None, json: Json = False) -> None:

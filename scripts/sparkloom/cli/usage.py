@@ -26,7 +26,7 @@ def usage(
         str | None, typer.Option(metavar="URL", help="read this Prometheus (default: the router itself)")
     ] = None,
     each: Annotated[
-        bool, typer.Option("--each", help="each request of a model, as the log beside the router has it")
+        bool, typer.Option("--each", help="list each request to a model, from the router's access log")
     ] = False,
     where: Inventory = None,
     json: Json = False,

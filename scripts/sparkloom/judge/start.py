@@ -1,6 +1,6 @@
 """The one verdict on a launch that `plan` and `import` give: will it start, how sure that is, what would make it surer.
 
-docs/add-a-profile.md has the rule as a table.
+docs/reference/exit-status.md has the rule as a table.
 """
 
 from __future__ import annotations

@@ -28,20 +28,20 @@ from sparkloom.measure.bench.run import Bench, Run
 from sparkloom.measure.bench.settings import Settings
 
 ABOUT = """\
-Measure a served model: first token, tokens a second, and whether it is text.
+Measure a served model: first token, tokens a second, text or garbage.
 
-Streams chat completions with fixed prompts and counts by the engine's own
-numbers. For each level: time to the first token (reasoning counts),
-milliseconds per token, tok/s of each request, their sum (what posts call peak)
-and all tokens over all time. The guard reads every stream: garbage makes the
-run invalid."""
+Streams chat completions with fixed prompts; the engine reports the token
+counts. Each level shows the time to the first token (reasoning counts),
+milliseconds per token, tok/s of each request, their sum (posts call it peak),
+and all tokens divided by the level's time. The guard reads every stream:
+garbage makes the run invalid."""
 END = """\
-A key for the server comes from SPARKLOOM_API_KEY or --api-key-file, never from
-an option.
+SPARKLOOM_API_KEY or --api-key-file gives the server's key; no option takes the
+key itself.
 
 Exit status: 0 valid; 1 garbage, failed requests, or no token counts;
-2 unusable options, or no server; 130 stopped by Ctrl-C (143 by SIGTERM): what
-was measured until then is shown and kept.
+2 unusable options, or no server; 130 stopped by Ctrl-C (143 by SIGTERM): the
+results up to then are shown and kept.
 
   sparkloom bench --url http://spark1:30000 -i inventories/home -o build/home
   sparkloom bench -i inventories/home --group chat
