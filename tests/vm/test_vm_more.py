@@ -66,7 +66,7 @@ def test_a_function_in_a_dead_pods_namespace_comes_back_and_no_other_does(rack: 
 
 def test_a_node_that_is_lost_gets_its_previous_netplan_file_back(rack: Rack, tmp_path: Path) -> None:
     """A change of netplan takes the management port down; nobody can log in, and the timer brings it back."""
-    one, seconds = rack.machines[0], 100
+    one, seconds = rack.machines[0], 60
     before = login.out(one, f"sha256sum {NETPLAN}; cat /proc/sys/kernel/random/boot_id")
     play = tmp_path / "lost.yml"
     wrong = {"network": {"version": 2, "ethernets": {"enP7s7": {"activation-mode": "off"}}}}
