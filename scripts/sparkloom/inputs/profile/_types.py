@@ -47,4 +47,6 @@ Packing = Annotated[
 
 
 class Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, protected_namespaces=(), allow_inf_nan=False, defer_build=True)
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, protected_namespaces=(), allow_inf_nan=False, defer_build=True
+    )
