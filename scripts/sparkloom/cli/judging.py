@@ -122,8 +122,7 @@ def _diagnosis(data: dict[str, Any]) -> None:
     for match in data["matches"]:
         after = match["followed_from"]
         name = (f"then {match['rule']}", "bold") if after else (match["rule"], "bold red")
-        place = f" (line {match['line_number']}{_times(match)}): "
-        terminal.print(Text.assemble(name, place, match["why"]))
+        terminal.print(Text.assemble(name, f" (line {match['line_number']}{_times(match)}): ", match["why"]))
         if not after:
             show.paragraph(terminal, f"seen: {match['line']}", indent=4, style="dim")
             show.paragraph(terminal, f"fix: {match['fix']}", indent=4)

@@ -129,8 +129,7 @@ async def answer(name: str, given: Mapping[str, Any]) -> tuple[bool, str]:
     words = typed(name, given)
     if name in CHANGING and given.get("confirm") != (confirm := _confirm(words)):
         failed, now = await _run(typed(CHANGING[name], {key: given[key] for key in given.keys() & {"inventory"}}))
-        plan = {"will_run": [PROGRAM, *words], "before": now, "confirm": confirm}
-        return failed, json.dumps(plan, indent=1)
+        return failed, json.dumps({"will_run": [PROGRAM, *words], "before": now, "confirm": confirm}, indent=1)
     return await _run(words, given.get("text"))
 
 
