@@ -102,23 +102,13 @@ def view_of(row: Row, *, profiles: bool = True) -> LaunchView:
     if re.search(r"^before commit", patches):  # the rows' repository brought its launch patches with its commits
         without.add("sglang#23467")
     return LaunchView(
-        engine=str(row.get("engine") or _usual_engine()),
-        release=str(row.get("engine_version") or ""),
+        engine=str(row.get("engine") or _usual_engine()), release=str(row.get("engine_version") or ""),
         image=str(row.get("image") or ""),
-        carries=frozenset(fix for word, fix in FIXES.items() if word in patches) - without,
-        lacks=frozenset(without),
-        model_id=model_id,
-        architecture=architecture,
-        packing=packing,
-        facts=facts,
-        nodes=_count(row.get("nnodes")),
-        tp=_count(row.get("tp")),
-        pp=_count(row.get("pp")),
-        dp=_count(row.get("dp")),
-        ep=_count(row.get("ep")),
-        flags=_flags(row),
-        partial=True,
-    )
+        carries=frozenset(fix for word, fix in FIXES.items() if word in patches) - without, lacks=frozenset(without),
+        model_id=model_id, architecture=architecture, packing=packing, facts=facts, nodes=_count(row.get("nnodes")),
+        tp=_count(row.get("tp")), pp=_count(row.get("pp")), dp=_count(row.get("dp")), ep=_count(row.get("ep")),
+        flags=_flags(row), partial=True,
+    )  # fmt: skip
 
 
 def _count(value: object) -> int:

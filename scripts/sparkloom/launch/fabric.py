@@ -127,20 +127,15 @@ def attachments(cluster: Cluster) -> tuple[Attachment, ...]:
     fabric = cluster.fabric
     return tuple(
         Attachment(
-            attachment_name(fabric, rail, rail.at(node).pf, vf),
-            rail.name,
-            vf,
-            interface(fabric, rail, rail.at(node).pf, vf),
-            fabric.mtu,
-            rail.subnet,
+            attachment_name(fabric, rail, rail.at(node).pf, vf), rail.name, vf,
+            interface(fabric, rail, rail.at(node).pf, vf), fabric.mtu, rail.subnet,
             place(rail.at(node).pci, None if fabric.whole(rail) else vf) if fabric.attach_by == "pci" else "",
-            routes(cluster, rail, node, vf) if vf != fabric.check_vf else (),
-            fabric.private,
+            routes(cluster, rail, node, vf) if vf != fabric.check_vf else (), fabric.private,
         )
         for rail in fabric.segments
         for vf in addressing.functions_in_use(cluster, rail)
         for node in {rail.at(node.name).pf: node.name for node in cluster.nodes if rail.joins(node.name)}.values()
-    )
+    )  # fmt: skip
 
 
 def routes(cluster: Cluster, rail: Rail, node: str, vf: int) -> tuple[tuple[str, str], ...]:
@@ -181,21 +176,12 @@ def _endpoint(cluster: Cluster, node: Node, rail: Rail, vf: int, mac_address: st
     port, whole = rail.at(node.name), cluster.fabric.whole(rail)
     pf_hca = hca(port.pf, port.pci)
     return Endpoint(
-        node=node.name,
-        rail=rail.name,
-        pf=port.pf,
-        pci=port.pci,
-        vf=vf,
-        interface=interface(cluster.fabric, rail, port.pf, vf),
-        mac="" if whole else mac_address,
-        address=address(cluster, node, rail, vf),
-        prefix=IPv4Network(rail.subnet).prefixlen,
-        mtu=cluster.fabric.mtu,
-        hca=pf_hca if whole else f"{pf_hca}v{vf}",
-        pf_hca=pf_hca,
-        attachment=attachment_name(cluster.fabric, rail, port.pf, vf),
-        half=rail.half,
-    )
+        node=node.name, rail=rail.name, pf=port.pf, pci=port.pci, vf=vf,
+        interface=interface(cluster.fabric, rail, port.pf, vf), mac="" if whole else mac_address,
+        address=address(cluster, node, rail, vf), prefix=IPv4Network(rail.subnet).prefixlen, mtu=cluster.fabric.mtu,
+        hca=pf_hca if whole else f"{pf_hca}v{vf}", pf_hca=pf_hca,
+        attachment=attachment_name(cluster.fabric, rail, port.pf, vf), half=rail.half,
+    )  # fmt: skip
 
 
 def mac(site: bytes, rail: int, vf: int, index: int) -> str:
@@ -237,13 +223,8 @@ def netplan(plan: Plan, node: str) -> dict[str, Any]:
     networkd, not NetworkManager: it configures a VF again by itself when a pod gives it back.
     """
     mine = plan.of(node)
-    quiet: dict[str, Any] = {
-        "renderer": "networkd",
-        "dhcp4": False,
-        "dhcp6": False,
-        "accept-ra": False,
-        "optional": True,
-    }
+    off = dict.fromkeys(("dhcp4", "dhcp6", "accept-ra"), False)
+    quiet: dict[str, Any] = {"renderer": "networkd", **off, "optional": True}
     parents = {e.pf: {**quiet, "link-local": [], "mtu": e.mtu} for e in mine}
     functions = {e.interface: {**quiet, "link-local": [], "mtu": e.mtu, "addresses": [e.cidr]} for e in mine}
     return {"network": {"version": 2, "ethernets": {**parents, **functions}}}

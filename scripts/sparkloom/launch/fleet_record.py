@@ -52,10 +52,7 @@ def _entry(one: Running) -> dict[str, Any]:
 def _running(data: dict[str, Any]) -> Running:
     vf, fraction = data.get("vf"), data.get("fraction")
     return Running(
-        str(data["name"]),
-        str(data["profile"]),
-        tuple(str(node) for node in data["nodes"]),
-        None if vf is None else int(vf),
-        fraction=None if fraction is None else float(fraction),
+        str(data["name"]), str(data["profile"]), tuple(str(node) for node in data["nodes"]),
+        None if vf is None else int(vf), fraction=None if fraction is None else float(fraction),
         only=(data.get("secrets") or {}).get("engine_key") == ONLY_KEY,
-    )
+    )  # fmt: skip

@@ -150,13 +150,7 @@ def _list(text: str) -> list[str]:
 
 
 _CONVERTERS: Mapping[str, Callable[[str], object]] = {
-    "str": str,
-    "int": _int,
-    "float": _float,
-    "json": parse_json,
-    "json_object": _json_object,
-    "str_or_json": _str_or_json,
-    "folded": _folded,
-    "list": _list,
-}
+    "str": str, "int": _int, "float": _float, "json": parse_json, "json_object": _json_object,
+    "str_or_json": _str_or_json, "folded": _folded, "list": _list,
+}  # fmt: skip
 TYPES = frozenset({*_CONVERTERS, "lora", "size", "size_or_auto"})

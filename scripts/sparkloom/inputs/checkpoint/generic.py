@@ -36,15 +36,12 @@ def read(config: Config, contents: Contents | None) -> Shape:
         "max_position_embeddings", "model_max_length", "max_sequence_length", "n_positions"
     )
     return Shape(
-        hidden=hidden,
-        vocab=vocab,
-        context=context or 4096,
-        layers=layers,
+        hidden=hidden, vocab=vocab, context=context or 4096, layers=layers,
         tied=not any(headers.group_of(t.name) == "head" for t in contents.tensors),
         vision=tuple(_as_is(t) for t in contents.tensors if headers.group_of(t.name, count) == "vision"),
         multimodal=config.section("vision_config") is not None,
         unknown=() if context else ("config.json names no length; 4,096 tokens are assumed",),
-    )
+    )  # fmt: skip
 
 
 def _by_layer(contents: Contents) -> dict[int, list[Stored]]:

@@ -73,15 +73,8 @@ def _finding(loaded: LoadedProfile, loc: tuple[str, ...], here: Any, there: Any,
         message = f"{shown} is {_shown(here)}; the checkpoint has {_shown(there)}"
     fix = f"write {loc[-1]}: {_shown(there)}" if there is not None else f"remove {loc[-1]}"
     where = ":".join(map(str, loaded.document.position(loc)))
-    return Finding(
-        where,
-        "fact-differs",
-        message,
-        expected=_shown(there),
-        fix=fix,
-        severity=severity,
-        evidence=(why,) if why else (),
-    )
+    told = (why,) if why else ()
+    return Finding(where, "fact-differs", message, expected=_shown(there), fix=fix, severity=severity, evidence=told)
 
 
 def _shown(value: Any) -> str:

@@ -87,20 +87,11 @@ def _worst(need: Need, nodes: Sequence[str], sparks: Mapping[str, Platform]) -> 
 def _placed(need: Need, seat: Seat, hold: Hold, running: Placed | None) -> Placed:
     entry = need.entry
     return Placed(
-        name=need.name,
-        profile=entry.profile,
-        nodes=seat.nodes,
-        vf=seat.vf,
-        alias=need.alias,
-        port=need.launch.port if need.launch else 0,
-        fraction=entry.fraction,
-        idle_minutes=entry.idle_minutes,
-        turns=need.turn,
-        flags={**hold.limits, **need.named()},
-        where=need.where,
-        overrides=need.overrides,
+        name=need.name, profile=entry.profile, nodes=seat.nodes, vf=seat.vf, alias=need.alias,
+        port=need.launch.port if need.launch else 0, fraction=entry.fraction, idle_minutes=entry.idle_minutes,
+        turns=need.turn, flags={**hold.limits, **need.named()}, where=need.where, overrides=need.overrides,
         state=_state(need, seat, running),
-    )
+    )  # fmt: skip
 
 
 def _state(need: Need, seat: Seat, running: Placed | None) -> str:
