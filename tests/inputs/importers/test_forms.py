@@ -193,6 +193,84 @@ def test_a_literal_is_data_and_never_an_expression() -> None:
         cookbook.literal("{a: process.exit(1)}", 0)
 
 
+MANIFEST = """
+# two objects
+apiVersion: v1
+kind: PersistentVolumeClaim
+---
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+spec:
+  leaderWorkerTemplate:
+    leaderTemplate:
+      spec:
+        containers:
+        - name: leader
+          image: vllm/vllm-openai:v0.19.0
+          command: [sh, -c, "vllm serve $MODEL -tp 2"]
+          env:
+          - {name: MODEL, value: org/name}
+          - {name: HF_TOKEN, valueFrom: {secretKeyRef: {name: hf, key: token}}}
+          resources: {limits: {nvidia.com/gpu: 1}}
+    workerTemplate:
+      spec:
+        containers: [{name: worker, image: some/image}]
+"""
+
+
+def test_containers_of_kubernetes_are_read_as_services() -> None:
+    found = read(MANIFEST)
+    (start,) = found.starts
+    assert (found.form, start.where) == ("Kubernetes manifest", "file:13")
+    assert (start.image, start.words, start.env["MODEL"]) == (
+        "vllm/vllm-openai:v0.19.0",
+        ["org/name", "-tp", "2"],
+        "org/name",
+    )
+    told = named(found)
+    for what in (
+        "file:4: PersistentVolumeClaim",
+        "file:7: LeaderWorkerSet",
+        "env HF_TOKEN",
+        "service worker: some/image",
+    ):
+        assert told.get(what), what
+    assert any("resources" in what for what in told)
+
+
+COMMAND = "vllm serve org/name --seed 1"
+WITHIN = {
+    "a fence of tildes": f"# Head\n```\ncurl x\n```\n~~~bash\n{COMMAND}\n~~~\n",
+    "a sentence": f"I run `{COMMAND}` and it is fine.\n",
+    "a table": f"| model | command |\n|--|--|\n| x | `{COMMAND}` |\n",
+    "a compose file in a page": f"# Head\n```yaml\nservices:\n  one:\n    image: i:1\n    command: {COMMAND}\n```\n",
+    "a compose file in a script": f"cat > c.yml <<EOF\nservices:\n  one:\n    image: i:1\n    command: {COMMAND}\nEOF\n"
+    "docker compose up -d\n",
+    "a unit in a script": "M=org/name\nsudo tee /etc/x.service >/dev/null <<EOF\n[Service]\n"
+    "ExecStart=vllm serve $M --seed 1\nEOF\n",
+}
+
+
+@pytest.mark.parametrize("text", WITHIN.values(), ids=WITHIN)
+def test_a_start_inside_of_something_else_is_found(text: str) -> None:
+    (start,) = read(text).starts
+    assert start.words == ["org/name", "--seed", "1"] and start.image == ("i:1" if "services" in text else "")
+
+
+def test_of_two_recipes_on_a_page_the_other_is_named() -> None:
+    page = "```yaml\nservices:\n  a: {image: i, command: vllm serve a/b}\n```\n```\nvllm serve c/d\n```\n"
+    found = read(page)
+    assert found.starts[0].words == ["a/b"] and "what stands beside file:3" in named(found)
+
+
+def test_a_start_in_a_form_that_is_not_read_is_told_so() -> None:
+    for text in ('cmd = ["vllm", "serve", "a/b"]', '{"source": ["!vllm serve a/b\\n"]}'):
+        with pytest.raises(InputError, match="`vllm serve` stands in it"):
+            read(text)
+    with pytest.raises(InputError, match=r"no engine is started in it.*\(llamacpp, sglang, trtllm, vllm\)"):
+        read("ollama run x")
+
+
 IMAGE = "ghcr.io/somebody/vllm-node:1"
 PASTED = {
     "behind sudo": f"sudo -u me docker run --gpus all {IMAGE} vllm serve a/b --max-num-seqs 4",
@@ -221,6 +299,8 @@ def test_an_image_that_is_named_is_never_lost(text: str) -> None:
 def test_a_units_variables_are_the_engines() -> None:
     unit = f'[Service]\nEnvironment=VLLM_A=1\nEnvironment="VLLM_B=b c"\nExecStart=vllm serve {IMAGE}\n[Install]\n'
     assert read(unit).starts[0].env == {"VLLM_A": "1", "VLLM_B": "b c"}
+    told = named(read(unit.replace("[Install]", "EnvironmentFile=-/etc/x\nUser=me\n[Install]")))
+    assert {"file:5: source /etc/x", "file:6: systemd User=me"} <= set(told)
 
 
 def test_a_page_with_a_recipe_in_it_is_a_page() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.importers import shell
 from sparkloom.inputs.importers.expansion import Variables
-from sparkloom.inputs.importers.found import Found, Leftover, Started
+from sparkloom.inputs.importers.found import Found, Leftover, Started, short
 from sparkloom.inputs.importers.lexer import Word, lex
 from sparkloom.launch import engines
 
@@ -99,6 +99,87 @@ def test_a_container_started_apart_and_entered_later_is_one() -> None:
     assert (found.image, found.env, found.words) == ("org/image:v1", {"A": "1"}, ["m/x"])
 
 
+def test_a_containers_variables_are_known_to_its_shell() -> None:
+    found = start("docker exec -e MODEL=m/x box bash -c 'vllm serve $MODEL'")
+    assert found.words == ["m/x"] and found.env == {"MODEL": "m/x"}
+
+
+def test_the_name_of_a_container_that_is_asked_for_is_one_word() -> None:
+    """Red before: braces in the question made several of it, and nothing was started."""
+    found = start("BOX=$(docker ps --format '{{.Names}}' | grep node)\ndocker exec -it $BOX bash -c 'vllm serve m/x'")
+    assert found.words == ["m/x"]
+
+
+def test_words_around_one_that_is_not_known_are_words() -> None:
+    assert start('OPTS="--port $PORT --seed 1"\nvllm serve m/x $OPTS').words[1:] == ["--port", "${PORT}", "--seed", "1"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'ssh spark2 "docker run vllm/vllm-openai:v0.19.0 m/x --seed 1"',
+        "ssh spark2 'bash -s' <<'EOF'\ndocker run vllm/vllm-openai:v0.19.0 m/x --seed 1\nEOF",
+        "cat > /tmp/a.sh <<'EOF'\nvllm serve m/x --seed 1\nEOF\n"
+        "docker run -v /tmp/a.sh:/b.sh --entrypoint bash vllm/vllm-openai:v0.19.0 /b.sh",
+        'go() {\n  local model=$1; shift\n  docker run vllm/vllm-openai:v0.19.0 "$model" "$@"\n}\ngo m/x --seed 1',
+        'main() { docker run $IMAGE vllm serve m/x "${ARGS[@]}"; }\nARGS=(--seed 1)\n'
+        'IMAGE=vllm/vllm-openai:v0.19.0\nmain "$@"',
+        "bash run_cluster.sh vllm/vllm-openai:v0.19.0 10.0.0.1 --head ~/hf\n"
+        "docker exec -it $NODE bash -c 'vllm serve m/x --seed 1'",
+        "./launch-cluster.sh -t vllm/vllm-openai:v0.19.0 exec vllm serve m/x --seed 1",
+    ],
+    ids=["ssh", "standard input", "its own script", "a function", "main", "run_cluster.sh", "launch-cluster.sh"],
+)
+def test_what_others_wrap_around_a_container_leads_to_its_engine(text: str) -> None:
+    (found,) = read(text).starts
+    assert (found.image, found.words) == ("vllm/vllm-openai:v0.19.0", ["m/x", "--seed", "1"])
+
+
+def test_a_command_that_is_put_together_keeps_its_quotes() -> None:
+    spec = """SPEC='{"method": "mtp"}'\nCMD="vllm serve m/x --speculative-config '$SPEC'"\neval $CMD"""
+    assert start(spec).words == ["m/x", "--speculative-config", '{"method": "mtp"}']
+
+
+def test_what_is_only_added_on_a_condition_is_left_out_and_named() -> None:
+    """Red before: `[ test ] &&` was believed, and behind an `if` the whole list was unknown."""
+    for text in (
+        'A=(--seed 1)\nif [ "$X" = 1 ]; then A+=(--enforce-eager); fi\nvllm serve m/x "${A[@]}"',
+        'A="--seed 1"\n[ "$X" = 1 ] && A="$A --enforce-eager"\nvllm serve m/x $A',
+    ):
+        found = read(text)
+        assert found.starts[0].words == ["m/x", "--seed", "1"]
+        assert Leftover("start.sh:2: --enforce-eager", shell.UNDECIDED) in found.leftover
+
+
+def test_variables_before_a_shell_are_its_engines() -> None:
+    assert start("VLLM_A=1 bash -c 'vllm serve m/x'").env == {"VLLM_A": "1"}
+    assert start("uv run --with vllm==0.24.0 -- vllm serve m/x").env == {}
+
+
+def test_files_of_variables_and_words_cut_off_are_named() -> None:
+    found = read("source cluster.env\nsource venv/bin/activate\nvllm serve m/x \\\n  # --seed 1 \\\n  --dtype auto\n")
+    told = {left.what: left.why for left in found.leftover}
+    assert "variables" in told["start.sh:1: source cluster.env"] and told["start.sh:5: --dtype auto"] == shell.CUT_OFF
+    assert not any("activate" in what for what in told)
+
+
+def test_a_makefiles_variables_have_their_values() -> None:
+    make = "MODEL ?= m/x\nPORT := 8000\nserve:\n\t@vllm serve $(MODEL) --port $(PORT)\n"
+    just = "model := 'm/x'\nserve port='8000':\n    vllm serve {{model}} --port 8000\n"
+    assert start(make).words == start(just).words == ["m/x", "--port", "8000"]
+
+
+def test_a_flag_is_no_secret() -> None:
+    found = read("vllm serve m/x\nvllm serve m/y --hf_overrides {}")
+    assert short(" ".join(found.starts[1].words)) == "m/y --hf_overrides {}"
+    assert short("--hf_config_path x") == "--hf_config_path x" and short("hf_" + "a1" * 9) == "(secret)"
+
+
+def test_several_letters_of_a_container_are_its_options() -> None:
+    (option,) = start("docker run -itd image:1 vllm serve m/x").leftover
+    assert option.why == start("docker run -d image:1 vllm serve m/x").leftover[0].why
+
+
 def test_what_runs_on_a_condition_that_nobody_decided_says_so() -> None:
     found = start('if [ -f /etc/x ]; then MODEL=a/b; vllm serve "$MODEL"; else vllm serve c/d; fi')
     assert found.words == ["a/b"] and any("if [ -f /etc/x ]" in left.what for left in found.leftover)
@@ -146,6 +227,8 @@ BIG = 256 << 10  # bytes: what `sparkloom import` reads at most
             "1,000 variables",
         ),
         ("vllm serve m/x\n" * (BIG // 15), ""),
+        ("f() {" + " f;" * 100 + "}\nf\nvllm serve m/x", ""),
+        ("cat > a.sh <<E\n" + "./a.sh\n" * 2_000 + "vllm serve m/x\nE\n" + "./a.sh\n" * 2_000, ""),
     ],
 )
 def test_what_no_recipe_holds_is_told_so_at_once(text: str, said: str) -> None:

@@ -9,9 +9,11 @@ from typing import Any
 from sparkloom.base.document import Document
 from sparkloom.inputs.importers import containers, vocabulary
 from sparkloom.inputs.importers.containers import Container
-from sparkloom.inputs.importers.expansion import Variables, split
+from sparkloom.inputs.importers.expansion import split
 from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Programs, short, variables
+from sparkloom.inputs.importers.manifests import OBJECTS
 from sparkloom.inputs.importers.shell import DEFAULT, Reader
+from sparkloom.inputs.importers.starts import Scope
 
 KEPT = "x-sparkloom"  # what `sparkloom export` writes beside the services
 _OPEN = re.compile(r"\$(\$|\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}|[A-Za-z_][A-Za-z0-9_]*)")
@@ -41,9 +43,8 @@ def read(document: Document, programs: Programs) -> Found | None:
             leftover.add(f"{key}: {short(str(data[key]))}", "of compose; no service's engine is told of it")
     leftover += [Leftover(f"${{{name}}}", DEFAULT) for name in sorted(taken)]
     kept = _interpolated(data[KEPT], set()) if isinstance(data.get(KEPT), dict) else {}
-    return Found(
-        "compose file", document.file, reader.starts, leftover=Leftovers([*leftover, *reader.leftover]), kept=kept
-    )
+    form = "Kubernetes manifest" if OBJECTS in data else "compose file"
+    return Found(form, document.file, reader.starts, leftover=Leftovers([*leftover, *reader.leftover]), kept=kept)
 
 
 def _service(reader: Reader, name: str, service: dict[str, Any], where: str, configs: Any) -> bool:
@@ -58,7 +59,7 @@ def _service(reader: Reader, name: str, service: dict[str, Any], where: str, con
             container.leftover.add(f"service {name}: {key} {short(str(item))}", why)
     reader.containers[str(service.get("container_name") or name)] = container
     entry, command = _words(service.get("entrypoint")), _words(service.get("command"))
-    if reader.words([*entry, *command], where, Variables(), {}, container, 1):
+    if reader.words([*entry, *command], where, Scope(inside=container, depth=1), {}):
         return True
     return not entry and reader.of_image(container, command, where)
 

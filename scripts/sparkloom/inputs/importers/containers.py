@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from sparkloom.inputs.importers import vocabulary
 from sparkloom.inputs.importers.expansion import OPEN
@@ -72,6 +73,16 @@ def execute(words: Sequence[str]) -> Container:
     return container
 
 
+def clustered(words: Sequence[str]) -> Container | None:
+    """Of vLLM's `run_cluster.sh IMAGE HEAD --head FOLDER OPTIONS` and spark-vllm-docker's `launch-cluster.sh`."""
+    for at, word in enumerate(words):
+        if word.endswith("run_cluster.sh"):
+            return run([*words[at + 5 :], *words[at + 1 : at + 2]])
+        if word.endswith("launch-cluster.sh"):
+            return Container(next((after for option, after in pairwise(words[at:]) if option == "-t"), ""))
+    return None
+
+
 def _split(words: Sequence[str], word: str, at: int) -> tuple[str, str, int]:
     """An option's name and value, and how many further words it took."""
     name, equals, value = word.partition("=")
@@ -110,5 +121,6 @@ def environment(env: dict[str, str], said: str) -> Iterator[Leftover]:
 
 
 def _option(name: str, value: str) -> Leftover:
-    dashes = "-" if len(name) == 1 or re.fullmatch(r"[ditP]+", name) else "--"
-    return Leftover(f"container option {dashes}{name} {value}".rstrip(), vocabulary.OPTIONS.get(name, OTHER))
+    several = re.fullmatch(r"[ditP]+", name)  # as in -itd
+    why = vocabulary.OPTIONS.get(name[0] if several else name, OTHER)
+    return Leftover(f"container option {'-' if several or len(name) == 1 else '--'}{name} {value}".rstrip(), why)

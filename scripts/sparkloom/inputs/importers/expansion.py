@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Self
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.importers.lexer import Lexer, Part, Word, lex
 
 OPEN = re.compile(r"\$\{([^{}]*)\}")  # what is left of a variable without a value
+_PIECE = re.compile(r"(?:\$\{[^{}]*\}|\S)+")
 _NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*|[0-9@*]+)(?:\[([@*0-9]+)\])?(?:(:?[-=+?])(.*))?", re.DOTALL)
 _SUM = re.compile(r"[\d\s()+*/%<>=!&|-]+")
 _SIGNS: dict[type[ast.AST], Callable[[int, int], int]] = {
@@ -32,17 +35,24 @@ class Variables:
     lists: dict[str, list[str]] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)  # what the script writes with a here-document
     defaulted: set[str] = field(default_factory=set)  # names whose `:-default` was taken
+    given: list[str] | None = None  # the words of the function that is called; None of the source's own
 
-    def copy(self) -> Variables:
-        return Variables(dict(self.values), dict(self.lists), self.files, self.defaulted)
+    def copy(self) -> Self:
+        return replace(self, values=dict(self.values), lists=dict(self.lists), given=self.given and [*self.given])
 
-    def forget(self, other: Variables) -> None:
-        """After a branch that nobody decided: what it sets is not known any more."""
+    def forget(self, other: Variables) -> Iterator[str]:
+        """After a branch that nobody decided: what it sets is not known any more. What it only adds is yielded."""
         for name, value in other.values.items():
-            if self.values.get(name) != value or name not in self.values:
+            old = self.values.get(name)
+            if value and old is not None and value.startswith(f"{old} " if old else "-"):
+                yield value.removeprefix(old).strip()
+            elif old != value or name not in self.values:
                 self.values[name] = None
         for name, items in other.lists.items():
-            if self.lists.get(name) is not items:
+            own = self.lists.get(name)
+            if own is not None and items[: len(own)] == own:
+                yield " ".join(items[len(own) :])
+            else:
                 self.lists.pop(name, None)
                 self.values[name] = None
 
@@ -71,8 +81,7 @@ class Variables:
             if part.kind == "text" or part.quoted:
                 current = (current or "") + value if value or part.quoted or current is not None else current
                 continue
-            pieces = value.split() if not OPEN.search(value) else [value]
-            for index, piece in enumerate(pieces):
+            for index, piece in enumerate(_PIECE.findall(value)):
                 if index:
                     fields.append(current or "")
                     current = piece
@@ -82,16 +91,16 @@ class Variables:
 
     def _items(self, part: Part) -> list[str] | None:
         match = _NAMED.fullmatch(part.text) if part.kind == "variable" else None
-        if match is None or match[2] not in ("@", "*") or match[1] not in self.lists:
+        if match is None or (match[2] or match[1]) not in ("@", "*"):
             return None
-        return self.lists[match[1]]
+        return self.given if match[2] is None else self.lists.get(match[1])
 
     def _value(self, part: Part, depth: int = 0) -> str:
         if part.kind == "text":
             return part.text
         if part.kind == "command":
-            total = self.computed(part.text[1:-1]) if re.fullmatch(r"\(.*\)", part.text, re.DOTALL) else None
-            return f"${{({part.text.strip()})}}" if total is None else str(total)
+            come = self.computed(part.text[1:-1]) if re.fullmatch(r"\(.*\)", part.text, re.DOTALL) else None
+            return f"${{({re.sub('[{}]', '', part.text.strip())})}}" if come is None else str(come)
         if part.kind in ("array", "sum"):
             return f"({part.text})"
         match = _NAMED.fullmatch(part.text)
@@ -104,6 +113,8 @@ class Variables:
         value = self.values.get(name)
         if name in self.lists:
             value = " ".join(self.lists[name])
+        if name.isdigit() and self.given is not None:
+            value = dict(zip(map(str, count(1)), self.given, strict=False)).get(name, "")
         known = name in self.values or name in self.lists
         if sign in ("+", ":+"):
             return self.inner(other or "", depth) if value else ""
@@ -120,7 +131,7 @@ class Variables:
         if not _SUM.fullmatch(inside) or len(inside) > 200:
             return None
         spelled = inside.replace("&&", " and ").replace("||", " or ")
-        return _sum(re.sub(r"!(?!=)", " not ", spelled))
+        return total(re.sub(r"!(?!=)", " not ", spelled))
 
     def inner(self, text: str, depth: int = 0) -> str:
         """The text behind `:-`, which may have variables in it again."""
@@ -181,7 +192,7 @@ def _shown(match: re.Match[str]) -> str:
     return match[1] + (f"[{match[2]}]" if match[2] else "")
 
 
-def _sum(text: str) -> int | None:
+def total(text: str) -> int | None:
     """Whole numbers as a shell's `((...))` adds and compares them; None where the text is no sum."""
     try:
         return _computed(ast.parse(text.strip(), mode="eval").body)

@@ -92,7 +92,7 @@ def as_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-_SECRETS = re.compile(r"\bhf_[A-Za-z0-9]{8,}|(?<=--api-key[ =])\S+|(?<=--token[ =])\S+|\bsk-[A-Za-z0-9-]{8,}")
+_SECRETS = re.compile(r"\bhf_(?!overrides)[^\W_]{8,}|(?<=--api-key[ =])\S+|(?<=--token[ =])\S+|\bsk-[\w-]{8,}")
 
 
 def short(words: str) -> str:

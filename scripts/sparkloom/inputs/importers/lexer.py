@@ -49,6 +49,7 @@ class Redirection:
     sign: str
     target: Word | None
     body: str | None = None  # of a here-document
+    literal: bool = False  # whether its variables stay as they are
 
 
 Token = Word | Sign | Redirection
@@ -99,7 +100,7 @@ class Lexer:
         return Word(line, self.text[start : self.at], [Part(inside.removeprefix("(").removesuffix(")"), "sum")])
 
     def _here(self, match: re.Match[str]) -> Redirection:
-        redirection = Redirection(self.line, "<<", None)
+        redirection = Redirection(self.line, "<<", None, literal=bool(match[2]))
         self.waiting.append((redirection, match[3], match[1] == "-"))
         self._past(match.end())
         return redirection

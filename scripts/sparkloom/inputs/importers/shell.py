@@ -2,72 +2,82 @@
 
 from __future__ import annotations
 
-import operator
 import re
+import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from sparkloom.inputs.importers import syntax
-from sparkloom.inputs.importers.containers import Container
-from sparkloom.inputs.importers.expansion import OPEN, Variables
-from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Programs, short
+from sparkloom.inputs.importers import syntax, vocabulary
+from sparkloom.inputs.importers.expansion import OPEN, Variables, total
+from sparkloom.inputs.importers.found import Found, Leftover, Programs, short
 from sparkloom.inputs.importers.lexer import Word, lex
-from sparkloom.inputs.importers.starts import Starts
+from sparkloom.inputs.importers.starts import DEPTH, SHELLS, Scope, Starts, plain
 
 SETS = {"export", "local", "declare", "readonly", "typeset"}
 QUIET = {"set", "shopt", ":", "true", "false", "exit", "return", "break", "continue", "shift", "unset", "wait", "sleep",
-         "source", ".", "cd", "mkdir", "echo", "printf", "]", "[", "[[", "test"}  # fmt: skip
+         "cd", "mkdir", "echo", "printf", "]", "[", "[[", "test"}  # fmt: skip
 DEFAULT = "the file's own default is taken; whoever runs it may set another"
 NOT_RUN = "a command of the author's shell: not executed, nothing of it is in the profile"
-NUMBERS = {
-    "-eq": operator.eq, "-ne": operator.ne, "-gt": operator.gt, "-lt": operator.lt, "-ge": operator.ge,
-    "-le": operator.le,
-}  # fmt: skip
+WRITTEN = "a file of the author's machine: read where an engine is told of it, or a shell"
+UNDECIDED = "added on a condition that is not decided here: left out"
+CUT_OFF = "cut off from its command by a comment or an empty line: the author's shell told the engine none of it"
+_MADE = re.compile(r"^(\w+)(?: *[:?]= *| += +)(['\"]?)(.*?)\2[ \t]*$", re.MULTILINE)  # in a Makefile, a Justfile
+NUMBERS = {"-eq": "==", "-ne": "!=", "-gt": ">", "-lt": "<", "-ge": ">=", "-le": "<="}
 
 
 class Reader(Starts):
     """One file's commands, gone through in order."""
 
-    def script(
-        self, text: str, variables: Variables, *, line: int = 1, inside: Container | None = None, depth: int = 0
-    ) -> None:
-        self._block(syntax.parse(lex(text, line)), variables, inside, depth)
+    def __init__(self, programs: Programs, file: str) -> None:
+        super().__init__(programs, file)
+        self.functions: dict[str, syntax.Block] = {}  # those that are called are marked: they run
 
-    def _block(self, sentences: Sequence[syntax.Sentence], v: Variables, inside: Container | None, depth: int) -> None:
-        skip = False  # after `false &&` or `true ||`
+    def script(self, text: str, v: Scope, line: int = 1) -> None:
+        self._block(syntax.parse(lex(text, line)), v)
+        for function in list(self.functions.values()) if v.depth == 0 else ():
+            if not function.runs:
+                self._undecided(function, function.body, v)
+
+    def _block(self, sentences: Sequence[syntax.Sentence], v: Scope) -> None:
+        skip: bool | None = False  # after `false &&` or `true ||`; None: after a test that nobody decided
         for sentence in sentences:
             if isinstance(sentence, syntax.Command):
-                skip = self._joined(sentence, v, inside, depth, skip)
+                skip = self._joined(sentence, v, skip)
             elif isinstance(sentence, syntax.Branches):
-                self._branches(sentence, v, inside, depth)
+                self._branches(sentence, v)
+            elif sentence.name:
+                self.functions[sentence.name] = sentence
             elif sentence.runs:
-                self._block(sentence.body, v, inside, depth)
+                self._block(sentence.body, v)
             else:
-                self._undecided(sentence.said, sentence.line, sentence.body, v, inside, depth)
+                self._undecided(sentence, sentence.body, v)
 
-    def _joined(self, command: syntax.Command, v: Variables, inside: Container | None, depth: int, skip: bool) -> bool:
+    def _joined(self, command: syntax.Command, v: Scope, skip: bool | None) -> bool | None:
         """Goes through a command, and says whether the one joined to it is passed over."""
+        joined = command.joint in ("&&", "||")
         if skip:
-            return command.joint in ("&&", "||")
-        verdict = self._command(command, v, inside, depth)
-        if command.joint == "&&":
-            return verdict is False
-        return command.joint == "||" and verdict is not False
+            return joined
+        if skip is None:
+            self._undecided(syntax.Block(command.line, " ".join(syntax.words([command])), [], False), [command], v)
+            return None if joined else False
+        verdict = self._command(command, v)
+        return None if joined and verdict is None else joined and verdict is (command.joint == "||")
 
-    def _branches(self, branches: syntax.Branches, v: Variables, inside: Container | None, depth: int) -> None:
+    def _branches(self, branches: syntax.Branches, v: Scope) -> None:
         for condition, body in branches.arms:
             said = self._holds(branches, condition, v)
             if said is True:
-                self._block(body, v, inside, depth)
+                self._block(body, v)
                 return
             if said is None:
                 break
         else:
             return
         for _, body in branches.arms:
-            self._undecided(branches.said, branches.line, body, v, inside, depth)
+            self._undecided(branches, body, v)
 
-    def _holds(self, branches: syntax.Branches, condition: object, v: Variables) -> bool | None:
+    def _holds(self, branches: syntax.Branches, condition: object, v: Scope) -> bool | None:
         if condition is None:
             return True
         if branches.subject is not None:
@@ -75,32 +85,24 @@ class Reader(Starts):
             if OPEN.search(subject):
                 return None
             return any(fnmatchcase(subject, pattern.strip("\"'")) for pattern in condition if isinstance(pattern, str))  # type: ignore[attr-defined]
-        tests = [s for s in condition if isinstance(s, syntax.Command)]  # type: ignore[attr-defined]
         said: bool | None = None
-        for test in tests:
-            one = _verdict(test.words, v.expand(test.words), v)
-            said = one
-            if one is None or (one and test.joint == "||") or (not one and test.joint == "&&"):
-                return one
+        for test in (s for s in condition if isinstance(s, syntax.Command)):  # type: ignore[attr-defined]
+            said = _verdict(test.words, v.expand(test.words), v)
+            if said is None or (said and test.joint == "||") or (not said and test.joint == "&&"):
+                return said
         return said
 
-    def _undecided(
-        self, said: str, line: int, body: Sequence[syntax.Sentence], v: Variables, inside: Container | None, depth: int
-    ) -> None:
+    def _undecided(self, about: syntax.Block | syntax.Branches, body: Sequence[syntax.Sentence], v: Scope) -> None:
         """What runs or not, as the author's machine has it: engines in there are found, values are not believed."""
         apart, before = v.copy(), len(self.starts)
-        quiet = self.leftover
-        self.leftover = Leftovers()
-        self._block(body, apart, inside, depth)
-        mine, self.leftover = self.leftover, quiet
+        self._block(body, apart)
         for start in self.starts[before:]:
-            start.leftover.add(
-                f"{self.file}:{line}: {short(said)}", "the start stands in there; when, is not known here"
-            )
-        self.leftover += mine
-        v.forget(apart)
+            what = f"{self.file}:{about.line}: {short(about.said)}"
+            start.leftover.add(what, "the start stands in there; when, is not known here")
+        for added in filter(None, v.forget(apart)):
+            self.leftover.add(f"{self.file}:{about.line}: {short(added)}", UNDECIDED)
 
-    def _command(self, command: syntax.Command, v: Variables, inside: Container | None, depth: int) -> bool | None:
+    def _command(self, command: syntax.Command, v: Scope) -> bool | None:
         words = list(command.words)
         own: dict[str, str] = {}
         while words and re.match(r"[A-Za-z_][A-Za-z0-9_]*\+?=", words[0].raw):
@@ -109,31 +111,53 @@ class Reader(Starts):
             name = re.split(r"\+?=", words[0].raw, maxsplit=1)[0]
             own[name] = apart.values.get(name) or f"${{{name}}}"
             words.pop(0)
-        self._documents(command, v)
-        if not words:
-            return True
         texts = v.expand(words)
-        if texts and texts[0] in SETS:
-            for word in words[1:]:
-                name, equals, told = v.text(word).partition("=")
-                name = name.removesuffix("+")
-                if not v.assign(word.raw, word) and equals and name.isidentifier():  # "NAME=value", quoted as one
-                    v.values[name] = told
-                if equals and texts[0] == "export" and (value := v.values.get(name)) is not None:
-                    self.exported[name] = value
+        if not texts or self._documents(command, texts, v):
             return True
-        if texts and texts[0] in ("read", "mapfile", "readarray"):
+        if texts[0] in SETS:
+            self._sets(texts[0], words[1:], v)
+            return True
+        if texts[0] in ("read", "mapfile", "readarray"):
             self._told(command, texts, v)
             return True
         verdict = _verdict(words, texts, v)
         if verdict is not None or (words[0].parts[:1] and words[0].parts[0].kind == "sum"):
             return verdict
-        where = f"{self.file}:{command.line}"
-        if not self.words(texts, where, v, own, inside, depth) and texts and texts[0] not in QUIET:
-            self.leftover.add(f"{where}: {short(' '.join(texts))}", NOT_RUN)
-        return None if texts and texts[0] in ("[", "[[", "test") else True
+        self._runs(command, texts, v, own)
+        return None if texts[0] in ("[", "[[", "test") else True
 
-    def _told(self, command: syntax.Command, texts: list[str], v: Variables) -> None:
+    def _sets(self, how: str, words: Sequence[Word], v: Scope) -> None:
+        """`export NAME=value` and its like."""
+        for word in words:
+            name, equals, told = v.text(word).partition("=")
+            name = name.removesuffix("+")
+            if not v.assign(word.raw, word) and equals and name.isidentifier():  # "NAME=value", quoted as one
+                v.values[name] = told
+            if equals and how == "export" and (value := v.values.get(name)) is not None:
+                self.exported[name] = value
+
+    def _runs(self, command: syntax.Command, texts: list[str], v: Scope, own: dict[str, str]) -> None:
+        """A command that is neither a test nor an assignment; where it starts no engine, it is named."""
+        where, first = f"{self.file}:{command.line}", texts[0]
+        function = self.functions.get(first)
+        if function and v.depth < DEPTH and self.affords(1_000 + 10 * function.size):
+            function.runs, self.exported = True, self.exported | own
+            given = None if texts[1:] == ["${@}"] else texts[1:]  # (None: what whoever runs the source gives)
+            self._block(function.body, replace(v, given=given, depth=v.depth + 1))
+        elif first == "shift" and v.given:
+            del v.given[: 2 if texts[1:] == ["2"] else 1]
+        elif not self.words(texts, where, v, own) and not self._fed(command, texts, v) and first not in QUIET:
+            why = CUT_OFF if first.startswith("-") else vocabulary.SHELL.get(first, NOT_RUN)
+            if not texts[-1].endswith("activate"):
+                self.leftover.add(f"{where}: {short(' '.join(texts))}", why)
+
+    def _fed(self, command: syntax.Command, texts: list[str], v: Scope) -> bool:
+        """`ssh HOST <<EOF`, `bash -s <<EOF`: whether what a shell is told by a here-document starts an engine."""
+        told = next((r for r in command.redirections if r.body), None)
+        shell = any(text.split(" ")[0].rsplit("/", 1)[-1] in ("ssh", *SHELLS) for text in texts)
+        return bool(shell and told and told.body and self.nested(told.body, f":{told.line + 1}", v, {}))
+
+    def _told(self, command: syntax.Command, texts: list[str], v: Scope) -> None:
         """`read -ra NAME <<< TEXT`; what `read` is told otherwise is not known."""
         told = next((v.text(r.target) for r in command.redirections if r.sign == "<<<" and r.target), None)
         many = any(re.fullmatch(r"-\w*a\w*", text) for text in texts[1:])
@@ -144,19 +168,24 @@ class Reader(Starts):
                 v.lists[name] = told.split()
                 v.values.pop(name)
 
-    def _documents(self, command: syntax.Command, v: Variables) -> None:
-        """`cat > FILE <<EOF`: a file that an engine may be told to read."""
-        body = next((r.body for r in command.redirections if r.body is not None), None)
-        target = next((r.target for r in command.redirections if r.sign in (">", ">|", ">>") and r.target), None)
-        if body is not None and target is not None:
-            v.files[v.text(target)] = body
+    def _documents(self, command: syntax.Command, texts: list[str], v: Scope) -> bool:
+        """`cat > FILE <<EOF`, `tee FILE <<EOF`: a file that an engine may be told to read, or a shell to run."""
+        told = next((r for r in command.redirections if r.body is not None), None)
+        names = [v.text(r.target) for r in command.redirections if r.sign in (">", ">|", ">>") and r.target]
+        name = (texts if "tee" in texts else names or [""])[-1]
+        if told is None or told.body is None:
+            return False
+        known = re.sub(r"\$(?:(\w+)|\{(\w+)\})", lambda m: v.values.get(m[1] or m[2]) or m[0], told.body)
+        v.files[plain(name) or f"line {told.line}"] = told.body if told.literal else known
+        if written := bool(name) and (texts[0] == "cat" or "tee" in texts):
+            self.leftover.add(f"{self.file}:{command.line}: writes {short(name)}", WRITTEN)
+        return written
 
 
-def read(text: str, file: str, programs: Programs, line: int = 1) -> Found | None:
+def read(text: str, file: str, programs: Programs, line: int = 1, scope: Scope | None = None) -> Found | None:
     """A script or command line; None where it starts no engine. `line`: where in the file the text begins."""
-    reader = Reader(programs, file)
-    variables = Variables()
-    reader.script(_commands(text.replace("\r\n", "\n")), variables, line=line)
+    reader, variables = Reader(programs, file), scope or Scope()
+    reader.script(_commands(text), variables, line)
     if not reader.starts:
         return None
     form = "command line" if len(reader.starts) == 1 and not reader.leftover else "script"
@@ -167,12 +196,23 @@ def read(text: str, file: str, programs: Programs, line: int = 1) -> Found | Non
 
 
 def _commands(text: str) -> str:
-    """Of a systemd unit what a shell would be told: its variables and its commands, each line where it was."""
-    if not re.search(r"^\[Service\]\s*$", text, re.MULTILINE):
-        return text
-    text = re.sub(r"^(\[\w+\]|(?!Exec|Environment=)\w+=.*)$", "", text, flags=re.MULTILINE)
+    """Of a systemd unit or a Makefile what a shell would be told: variables and commands, each line where it was."""
+    if not re.match(r"(?:\s|[#;].*\n)*\[(Unit|Service)\]\s", text):
+        return text if "<<" in text or text.startswith("#!") or not _MADE.search(text) else _of_make(text)
+    text = re.sub(r"^(\[\w+\]|(Description|Documentation|After|Wants|WantedBy)=.*)$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^EnvironmentFile=-?", "source ", text, flags=re.MULTILINE)
     text = re.sub(r"^Environment=", "export ", text, flags=re.MULTILINE)
-    return re.sub(r"^Exec\w+=[-@:+!|]*", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^Exec\w+=[-@:+!|]*", "", text, flags=re.MULTILINE)
+    return re.sub(r"^[A-Z]\w+=.*$", lambda key: f"systemd {shlex.quote(key[0])}", text, flags=re.MULTILINE)
+
+
+def _of_make(text: str) -> str:
+    """Its variables as a shell's, which a Justfile writes in doubled braces."""
+    names = {match[1] for match in _MADE.finditer(text) if "(" not in match[3]}  # (a function's value is not known)
+    text = _MADE.sub(lambda made: f"{made[1]}={shlex.quote(made[3])}", text.replace("$$", "$"))
+    used = re.compile(r"\$\((\w+)\)|\{\{ *(\w+) *\}\}")
+    text = used.sub(lambda use: f"${{{use[1] or use[2]}}}" if (use[1] or use[2]) in names else use[0], text)
+    return re.sub(r"(?<!\\\n)^([ \t]+)[@-]+(?=\w)", r"\1", text, flags=re.MULTILINE)
 
 
 def _verdict(words: Sequence[Word], texts: list[str], v: Variables) -> bool | None:
@@ -199,7 +239,7 @@ def _decided(words: list[str]) -> bool | None:
     if len(inside) == 3 and inside[1] in ("=", "==", "!="):
         return fnmatchcase(inside[0], inside[2]) == (inside[1] != "!=")
     if len(inside) == 3 and inside[1] in NUMBERS and all(re.fullmatch(r"\d{1,18}", one) for one in inside[::2]):
-        return bool(NUMBERS[inside[1]](int(inside[0]), int(inside[2])))
+        return bool(total(f"{int(inside[0])} {NUMBERS[inside[1]]} {int(inside[2])}"))
     return None
 
 

@@ -6,39 +6,79 @@ Which engines there are is told by the caller (launch/engines): a new one is fou
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from sparkloom.base import document
 from sparkloom.base.errors import InputError
-from sparkloom.inputs.importers import compose, cookbook, pasted, shell, sparkrun
+from sparkloom.inputs.importers import compose, cookbook, manifests, pasted, shell, sparkrun
 from sparkloom.inputs.importers.found import Found, Leftover, Programs, kept, short
+from sparkloom.inputs.importers.starts import Scope
 
 FORMS = (
-    "a sparkrun recipe (version 1 or 2), a compose file, a cell of SGLang's cookbook, or a script or command line "
-    "that starts an engine known here"
+    "a sparkrun recipe (version 1 or 2), a compose file, a Kubernetes manifest, a cell of SGLang's cookbook, or a "
+    "script or command line that starts an engine known here"
 )
-_FENCE = re.compile(r"^[ \t]*```[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
+NOTHING = "no engine is started in it"
+SEVERAL = 20  # recipes of a page
+_WHOLE = re.compile(r"^(services|recipe_version|apiVersion)\s*:", re.MULTILINE)  # a recipe that stands in a page
+_FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
 
 
 def read(text: str, name: str, programs: Programs, pick: str = "") -> Found:
     """What `text` holds, by its content; InputError where nothing here can read it."""
     try:
-        return _read(text, name, programs, pick)
+        return _read(text.replace("\r\n", "\n"), name, programs, pick)
     except RecursionError:
         raise InputError.single(name, "nested too deep for a recipe or a script", rule="unreadable") from None
 
 
-def _read(text: str, name: str, programs: Programs, pick: str) -> Found:
+def _read(text: str, name: str, programs: Programs, pick: str, page: bool = True) -> Found:
+    """`page`: whether the text may be one, or a script, in which a recipe stands as a whole."""
     if cookbook.fits(text):
         return cookbook.read(text, name, pick)
-    mapping = _mapping(text, name)
+    mapping = manifests.document_of(text, name) if manifests.fits(text) else _mapping(text, name)
     if mapping is not None:
         return _of_yaml(mapping, name, programs)
-    found = shell.read(_code(text, name), name, programs)
+    code = _code(text, name)
+    fences = (
+        (name, "\n" * text.count("\n", 0, m.start(2)) + m[2]) for m in _FENCE.finditer(text) if _WHOLE.search(m[2])
+    )
+    scope = Scope()
+    found = _within(fences if page else (), programs) or shell.read(code, name, programs, scope=scope)
+    written = ((f"{name}: {path.rpartition('/')[2]}", text) for path, text in scope.files.items() if page)
+    found = found or shell.read(_spans(text, name), name, programs) or _within(written, programs)
     if found is None:
-        raise InputError.single(name, f"no engine is started in it; expected {FORMS}", rule="no-engine")
-    found.kept = kept(text, name)
+        raise InputError.single(name, _nothing(text, programs), rule="no-engine")
+    found.kept = found.kept or kept(text, name)
     return found
+
+
+def _within(texts: Iterable[tuple[str, str]], programs: Programs) -> Found | None:
+    """The first of those texts that is a recipe of its own; each with its name."""
+    for name, text in islice(texts, SEVERAL):
+        with suppress(InputError):
+            found = _read(text, name, programs, "", False)
+            found.leftover.add(
+                f"what stands beside {found.starts[0].where}", "of a page or a script one recipe is read"
+            )
+            return found
+    return None
+
+
+def _nothing(text: str, programs: Programs) -> str:
+    """Why there is nothing to read: a start in a form that is not followed is no text without one."""
+    ways = [way for ways in programs.values() for way in ways]
+    there = next((" ".join(way) for way in ways if re.search(r"\W+".join(map(re.escape, way)), text)), "")
+    told = f"`{there}` stands in it in a form that is not read: paste that command alone" if there else NOTHING
+    return f"{told}; expected {FORMS} ({', '.join(programs)})"
+
+
+def _spans(text: str, name: str) -> str:
+    """Of a page the code inside of its sentences, each line where it was."""
+    return pasted.plain("\n".join("; ".join(re.findall("`+([^`]+)`+", line)) for line in text.split("\n")), name)
 
 
 def _of_yaml(mapping: document.Document, name: str, programs: Programs) -> Found:
@@ -46,7 +86,9 @@ def _of_yaml(mapping: document.Document, name: str, programs: Programs) -> Found
     if compose.fits(data):
         found = compose.read(mapping, programs)
         if found is None:
-            raise InputError.single(name, "a compose file in which no service starts an engine", rule="no-engine")
+            form = "Kubernetes manifest" if manifests.OBJECTS in data else "compose file"
+            raise InputError.single(name, f"a {form} in which no service starts an engine", rule="no-engine")
+        found.leftover[:0] = [Leftover(what, manifests.WHY) for what in data.get(manifests.OBJECTS, ())]
         return _with_doubles(found, mapping)
     if sparkrun.fits(data):
         return _with_doubles(sparkrun.read(mapping, programs), mapping)
@@ -76,23 +118,22 @@ def _page(mapping: document.Document, programs: Programs) -> Found | None:
 
 def _with_doubles(found: Found, mapping: document.Document) -> Found:
     why = "stands twice in the file; the last one is read, as others' readers do"
-    found.leftover += [
-        Leftover(f"{d.file}:{d.line}: {d.message.split(' stands')[0]}", why) for d in mapping.doubles or ()
-    ]
+    for double in mapping.doubles or ():
+        found.leftover.add(f"{double.file}:{double.line}: {double.message.split(' stands')[0]}", why)
     return found
 
 
 def _mapping(text: str, name: str) -> document.Document | None:
     """The text as YAML, where that is what it is: a recipe's or a compose file's mapping; a page may hold one."""
     keys = re.search(r"^(services|recipe_version|model|launch)\s*:", text, re.MULTILINE)
-    if not keys or re.search("^```", text, re.MULTILINE):
+    if not keys or re.search("^(```|~~~)", text, re.MULTILINE):
         return None
     try:
         found = document.parse(text, name, doubles=True)
         found.data = _merged(found.data)
         return found
     except InputError:
-        if re.search(r"^(recipe_version|services)\s*:", text, re.MULTILINE):
+        if _WHOLE.search(text) and not re.search(r"<<-?[ \t]*['\"]?\w", text):  # (a script may write one)
             raise
         return None
 
@@ -118,9 +159,8 @@ def _fenced(text: str) -> str:
     """Of a page with code in it only the code, each line where it was."""
     if not _FENCE.search(text):
         return text
-    kept_lines = [""] * (text.count("\n") + 1)
+    pieces, end = list[str](), 0
     for match in _FENCE.finditer(text):
-        first = text.count("\n", 0, match.start(1))
-        for offset, line in enumerate(match[1].split("\n")):
-            kept_lines[first + offset] = line
-    return "\n".join(kept_lines)
+        pieces += ["\n" * text.count("\n", end, match.start(2)), match[2]]
+        end = match.end(2)
+    return "".join(pieces)

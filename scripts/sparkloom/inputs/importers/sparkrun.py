@@ -13,9 +13,9 @@ from typing import Any
 
 from sparkloom.base.document import Document
 from sparkloom.inputs.importers import containers, vocabulary
-from sparkloom.inputs.importers.expansion import Variables
 from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Programs, Started, as_text, short, variables
 from sparkloom.inputs.importers.shell import Reader
+from sparkloom.inputs.importers.starts import Scope
 
 KEPT = "sparkloom"  # in metadata: what `sparkloom export` writes beside the command
 SWITCHES = {"trust_remote_code", "enforce_eager", "enable_prefix_caching", "flash_attn", "cont_batching", "jinja"}
@@ -77,7 +77,7 @@ _KINDS = {dict: "a mapping", str: "text"}
 
 def _files(hooks: object, programs: Programs, file: str) -> dict[str, str]:
     """What commands before the engine's write with a here-document; they are named as hooks all the same."""
-    variables = Variables()
+    variables = Scope()
     for hook in hooks if isinstance(hooks, list) else []:
         if isinstance(hook, str) and "<<" in hook:
             Reader(programs, file).script(hook, variables)
@@ -133,7 +133,7 @@ def _template(text: str, defaults: dict[str, Any], model: str, version: str, rea
         if before == text:
             break
     doubled = version == "1" or "{{" in text
-    reader.script(text, Variables(), line=line)
+    reader.script(text, Scope(), line)
     for start in reader.starts:
         served = vocabulary.FLAGS.get(start.engine, {}).get("served_model_name")
         if defaults.get("served_model_name") and served and f"--{served}" not in text:  # sparkrun appends it

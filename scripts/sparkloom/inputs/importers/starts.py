@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from sparkloom.inputs.importers import containers, vocabulary
 from sparkloom.inputs.importers.containers import Container
@@ -16,6 +17,15 @@ TALK = {"echo", "printf", "grep", "pgrep", "pkill", "pip", "pip3", "which", "cat
 AHEAD = {"exec", "env", "nohup", "sudo", "-E", "command", "time", "setsid", "nice", "!"}
 SHELLS = ("bash", "sh", "zsh")
 DEPTH = 6
+AGAIN = 1 << 19  # characters of a file's own scripts and functions that are read where they are called
+
+
+@dataclass(slots=True)
+class Scope(Variables):
+    """Where commands stand: their variables, in which container, how deep in others' words."""
+
+    inside: Container | None = None
+    depth: int = 0
 
 
 class Starts(ABC):
@@ -23,6 +33,10 @@ class Starts(ABC):
 
     def __init__(self, programs: Programs, file: str) -> None:
         self.programs = [(engine, tuple(way)) for engine, ways in programs.items() for way in ways]
+        ways = [r"\s+".join(map(re.escape, way)) for _, way in self.programs]
+        box = rf"\b({'|'.join(containers.PROGRAMS)})\s+(container\s+)?(run|exec)\s"
+        self.mentioned = re.compile("|".join([*ways, box]))
+        self.again = AGAIN
         self.file = file
         self.starts: list[Started] = []
         self.leftover = Leftovers()
@@ -31,38 +45,57 @@ class Starts(ABC):
         self.exported: dict[str, str] = {}
 
     @abstractmethod
-    def script(
-        self, text: str, variables: Variables, *, line: int = 1, inside: Container | None = None, depth: int = 0
-    ) -> None:
+    def script(self, text: str, v: Scope, line: int = 1) -> None:
         """Reads commands inside of a command's words."""
 
-    def words(
-        self, texts: list[str], where: str, v: Variables, own: dict[str, str], inside: Container | None, depth: int
-    ) -> bool:
+    def words(self, texts: list[str], where: str, v: Scope, own: dict[str, str]) -> bool:
         """Whether these words start an engine, or lead to words that do."""
-        if not texts or depth > DEPTH:
+        if not texts or v.depth > DEPTH:
             return False
         while len(texts) > 1 and (texts[0] in AHEAD or re.match(r"[A-Za-z_]\w*=", texts[0])):
             name, equals, value = texts[0].partition("=")
             own, texts = ({**own, name: value} if equals else own), texts[1:]
+        if texts[0] == "eval":
+            texts = ["eval", " ".join(texts[1:])]
         if texts[0] in TALK:
             return False
         if (found_box := containers.begins(texts)) is not None:
             first, verb = found_box
             self._before(texts[:first], {}, where)
-            return self._container(texts[verb:], where, v, own, depth)
+            return self._container(texts[verb:], where, v, own)
+        if (cluster := containers.clustered(texts)) is not None:
+            self.containers.setdefault("cluster", cluster)
+            v = replace(v, inside=cluster)
         if found := self._engine(texts):
             engine, at, length = found
-            self._start(engine, texts[at + length :], where, v, self._before(texts[:at], own, where), inside)
+            self._start(engine, texts[at + length :], where, v, self._before(texts[:at], own, where))
             return True
-        nested = next((text for text in texts[1:] if self._mentions(text)), None)
-        if nested is None:
-            return False
-        before = len(self.starts)
-        self.script(nested, v.copy(), line=_line(where), inside=inside, depth=depth + 1)
+        mentioned = (text for text in [self._written(texts, v), *texts[1:]] if self._mentions(text))
+        return any(self.nested(text, where, v, own) for text in mentioned)
+
+    def nested(self, text: str, where: str, v: Scope, own: dict[str, str]) -> bool:
+        """Whether commands that stand in a word, or in a file that the source writes, start an engine."""
+        before, exported = len(self.starts), self.exported
+        within, self.exported = replace(v.copy(), depth=v.depth + 1), exported | own
+        within.values |= v.inside.env if v.inside else own
+        if self.affords(len(text)):
+            self.script(text, within, int(where.rpartition(":")[2]))
+        self.exported = exported
         return len(self.starts) > before
 
-    def _container(self, texts: list[str], where: str, v: Variables, own: dict[str, str], depth: int) -> bool:
+    def affords(self, size: int) -> bool:
+        """Whether so much may still be read again: a script that calls itself would be read without end."""
+        self.again -= size
+        return self.again >= 0
+
+    def _written(self, texts: Sequence[str], v: Scope) -> str:
+        """The text of a script that these words run, where the source writes it."""
+        shell = texts[0].rsplit("/", 1)[-1] in (*SHELLS, "source", ".")
+        script = next((text for text in texts[shell:] if not text.startswith("-")), "")
+        text = {**v.files, **(_mounted(v.inside, v) if v.inside else {})}.get(plain(script), "")
+        return text if self.affords(len(text)) else ""
+
+    def _container(self, texts: list[str], where: str, v: Scope, own: dict[str, str]) -> bool:
         running = texts[0] == "exec"
         container = containers.execute(texts[1:]) if running else containers.run(texts[1:])
         if running:
@@ -74,7 +107,7 @@ class Starts(ABC):
         else:
             self.containers[container.name] = container
         words = [*([container.entrypoint] if container.entrypoint else []), *container.words]
-        if self.words(words, where, v, {}, container, depth + 1):
+        if self.words(words, where, replace(v, inside=container, depth=v.depth + 1), {}):
             return True
         if not running and not container.entrypoint and self.of_image(container, container.words, where):
             return True
@@ -91,7 +124,7 @@ class Starts(ABC):
         engine = next((name for said, name in known.items() if re.search(said, container.image)), None)
         if engine is None or not any(word.startswith("-") for word in words):
             return False
-        self._start(engine, words, where, Variables(), {}, container)
+        self._start(engine, words, where, Scope(inside=container), {})
         return True
 
     def _engine(self, texts: Sequence[str]) -> tuple[str, int, int] | None:
@@ -104,15 +137,13 @@ class Starts(ABC):
         return None
 
     def _mentions(self, text: str) -> bool:
-        return bool(re.search(r"\s", text)) and any(
-            re.search(r"\s+".join(re.escape(word) for word in way), text) for _, way in self.programs
-        )
+        return bool(re.search(r"\s", text) and self.mentioned.search(text))
 
     def _before(self, texts: Sequence[str], own: dict[str, str], where: str) -> dict[str, str]:
         """Words before the program: variables for it, and wrappers, which are named."""
         env, wrappers = dict(own), []
         for text in texts:
-            if re.match(r"[A-Za-z_][A-Za-z0-9_]*=", text):
+            if re.match(r"[A-Za-z_][A-Za-z0-9_]*=(?!=)", text):  # (`--with vllm==0.24.0` is no variable)
                 env[text.partition("=")[0]] = text.partition("=")[2]
             else:
                 wrappers.append(text)
@@ -122,10 +153,8 @@ class Starts(ABC):
             )
         return env
 
-    def _start(
-        self, engine: str, words: list[str], where: str, v: Variables, own: dict[str, str], inside: Container | None
-    ) -> None:
-        inside = inside or self.entered
+    def _start(self, engine: str, words: list[str], where: str, v: Scope, own: dict[str, str]) -> None:
+        inside = v.inside or self.entered
         start = Started(engine, words, where, inside.image if inside else "", files=v.files)
         if inside:
             start.files = {**v.files, **inside.files, **_mounted(inside, v)}
@@ -138,15 +167,15 @@ class Starts(ABC):
         self.starts.append(start)
 
 
-def _mounted(container: Container, v: Variables) -> dict[str, str]:
+def _mounted(container: Container, v: Scope) -> dict[str, str]:
     """Files that the script writes and mounts: by their path in the container."""
     found = {}
     for inside, outside in container.mounts.items():
-        name = re.sub(r"^(\$\{PWD\}|\$\{\(pwd\)\}|\.)/", "", outside)
-        if (text := v.files.get(outside) or v.files.get(name)) is not None:
+        name = re.sub(r"^(\$\{PWD\}|\$\{\(pwd\)\})/", "", outside)
+        if (text := v.files.get(plain(name))) is not None:
             found[inside] = text
     return found
 
 
-def _line(where: str) -> int:
-    return int(where.rpartition(":")[2])
+def plain(path: str) -> str:
+    return path.removeprefix("./")

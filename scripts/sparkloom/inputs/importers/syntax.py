@@ -36,6 +36,8 @@ class Block:
     said: str
     body: list[Sentence]
     runs: bool  # whether it is gone through once and for sure
+    name: str = ""  # of a function
+    size: int = 0  # of one, in words and signs
 
 
 Sentence = Command | Branches | Block
@@ -103,13 +105,14 @@ class Parser:
         return body
 
     def _function(self, line: int) -> Sentence:
-        name = self._peek(1) if self._peek() == "function" else self._peek()
+        name, begun = self._peek(1) if self._peek() == "function" else self._peek(), self.at
         while self.at < len(self.tokens) and self._peek() not in ("{", "\n"):
             self.at += 1
         if self._peek() == "\n" and self._peek(1) == "{":
             self.at += 1
         self.at += 1
-        return Block(line, f"function {name}", self._closed(self.block()), False)
+        body = self._closed(self.block())
+        return Block(line, f"function {name}", body, False, name, self.at - begun)
 
     def _if(self, line: int) -> Branches:
         branches = Branches(line, "if", [])

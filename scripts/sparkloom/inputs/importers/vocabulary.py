@@ -20,6 +20,7 @@ NAMED: dict[str, str] = _READ["named"]
 OFFICIAL: list[str] = _READ["official"]
 FLAGS: dict[str, dict[str, str]] = _READ["flags"]
 SERVICES: dict[str, str] = _READ["services"]
+SHELL: dict[str, str] = _READ["shell"]
 COMPOSE: dict[str, str] = _READ["compose"]
 
 

@@ -79,6 +79,8 @@ class VLLM(base.Adapter):
 
     def other_command(self, words: Sequence[str]) -> str:
         """A `ray ...` line; what only Ray can do is named."""
+        if any(word.endswith("run_cluster.sh") for word in words[:3]):
+            return f"starts Ray's cluster in containers: image and variables are read. {RAY_TRANSLATED}"
         if not words or words[0].rsplit("/", 1)[-1] != "ray":
             return ""
         asked = next((word for word in words[1:] if word.split("=")[0] in ("--resources", "--labels")), None)
