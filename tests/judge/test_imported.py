@@ -62,6 +62,35 @@ def test_a_folder_with_the_models_config_gives_facts() -> None:
 def test_a_file_of_the_authors_will_not_be_there() -> None:
     taken = case.take_in(f"{KNOWN} --chat-template unsloth.jinja", "x.sh")
     assert "file-of-the-author" in {finding["rule"] for finding in taken["verdict"]["findings"]}
+    for words in ("--lora-modules a=/loras/a b=org/b", "--chat-template ./here"):
+        found = case.take_in(f"{KNOWN} {words}", "x.sh")["verdict"]["findings"]
+        (file,) = [one["message"] for one in found if one["rule"] == "file-of-the-author"]
+        assert "org/b" not in file
+
+
+def test_another_releases_catalog_is_no_certainty() -> None:
+    """Red before: `will not start`, certain, for a flag that this release has and the oldest catalog has not."""
+    old = "docker run vllm/vllm-openai:v0.6.3 --model o/n --rope-scaling '{}'"
+    taken = case.take_in(old, "x.sh")
+    assert taken["start"]["verdict"] == "may not start" and taken["verdict"]["parser"]["accepts"] is True
+    assert [f["rule"] for f in taken["verdict"]["findings"] if "--rope-scaling" in f["message"]] == ["flag-undecided"]
+
+
+def test_what_is_no_json_is_refused_by_any_release_and_is_no_forks() -> None:
+    taken = case.take_in('vllm serve openai/gpt-oss-120b --speculative-config {"method":"mtp"}', "x.sh")
+    assert taken["start"]["verdict"] == "will not start" and "valid JSON" in taken["start"]["why"]
+    assert "fork" not in taken["profile"]["engine"]
+
+
+def test_what_cannot_be_launched_leaves_memory_unknown() -> None:
+    taken = case.take_in("trtllm-serve nvidia/Qwen3-235B-A22B-NVFP4 --tp_size 2", "x.sh")
+    assert taken["verdict"]["reason"] == "unknown: it cannot be launched as it stands"
+
+
+def test_copies_share_a_models_experts() -> None:
+    """Red before: certain that 149 GiB of weights do not fit, beside a plan in which they may."""
+    text = "vllm serve deepseek-ai/DeepSeek-V4-Flash -dp 2 --enable-expert-parallel"
+    assert "weights-exceed-memory" not in {f["rule"] for f in case.take_in(text, "x.sh")["verdict"]["findings"]}
 
 
 def test_a_consent_is_no_fact() -> None:

@@ -118,11 +118,65 @@ def test_a_model_in_a_folder_is_the_hubs_where_the_folder_says_so() -> None:
     assert drafted("vllm serve /models/some.thing").model == "unknown/some.thing"
 
 
+def test_a_gguf_file_is_in_its_repository_and_no_repository_itself() -> None:
+    made = drafted("llama-server -m /models/unsloth/Kimi-GGUF/UD-Q2_K_XL/Kimi-UD-Q2_K_XL-00001-of-00008.gguf")
+    assert made.data["model"] == {"id": "unsloth/Kimi-GGUF", "file": "UD-Q2_K_XL/Kimi-UD-Q2_K_XL-00001-of-00008.gguf"}
+    assert drafted("llama-server -m /data/llamas/moon.gguf").data["model"] == {
+        "id": "unknown/moon.gguf",
+        "file": "moon.gguf",
+    }
+
+
+def test_a_folder_that_the_source_fetches_is_called_after_what_it_fetches() -> None:
+    made = drafted("hf download org/name --local-dir ./here\nvllm serve ./here")
+    assert made.model == "org/name" and "model ./here" in named(made)
+
+
+def test_the_release_that_the_source_installs_is_its_release() -> None:
+    for text in ("pip install 'vllm==0.24.0'\nvllm serve o/n", "uv run --with vllm[all]==0.24.0 -- vllm serve o/n"):
+        told = drafted(text).spoken
+        assert told and told.sure and told.release == "0.24.0"
+    told = drafted("pip install vllm==0.24.0\ndocker run vllm/vllm-openai:v0.19.0 --model o/n").spoken
+    assert told and told.release == "0.19.0"
+
+
+def test_a_value_behind_a_switch_is_refused_and_turns_nothing_on() -> None:
+    """Red before: `=False` was dropped, and the switch was on."""
+    made = drafted("vllm serve o/n --enforce-eager=False --seed 1")
+    assert "enforce_eager" not in made.data["launch"] and made.data["launch"]["seed"] == 1
+    assert "--enforce-eager=False" in named(made) and made.findings[0].rule == "flag-extra-value"
+    made = drafted("vllm serve o/n --enforce-eager false")
+    assert "false" in named(made) and [finding.rule for finding in made.findings] == ["flag-extra-value"]
+
+
+def test_a_place_that_nothing_fills_is_no_value() -> None:
+    recipe = (
+        "recipe_version: '2'\nmodel: o/n\ncontainer: somebody/vllm:x\ncommand: vllm serve {model} --max-model-len {len}"
+    )
+    made = drafted(recipe)
+    assert "max_model_len" not in made.data["launch"] and "fork" not in made.data["engine"]
+    assert {"{len}", "--max-model-len {len}"} <= set(named(made))
+
+
+def test_flags_in_a_file_that_the_source_writes_are_flags() -> None:
+    made = drafted(
+        "cat > c.yml <<EOF\nmodel: o/n\nmax-model-len: 5\nseed: 7\nasync-scheduling: true\nconfig: c.yml\nEOF\n"
+        "vllm serve --config ./c.yml --max-model-len 9"
+    )
+    assert made.model == "o/n"
+    assert made.data["launch"] == made.data["launch"] | {"max_model_len": 9, "seed": 7, "async_scheduling": True}
+    assert "config" not in made.data["launch"]
+    made = drafted("N=3\ncat > c.yml <<EOF\nmax_batch_size: $N\nEOF\ntrtllm-serve o/n --extra_llm_api_options ./c.yml")
+    assert made.data["launch"]["extra_llm_api_options"] == {"max_batch_size": 3}
+
+
 def test_the_other_nodes_commands_are_no_second_launch() -> None:
     one = "docker run i:1 vllm serve o/n -tp 2 --nnodes 2 --master-addr 10.0.0.1 --node-rank"
     made = drafted(f"{one} 0\n{one} 1 --headless\nvllm serve other/model\n")
     whys = [why for what, why in named(made).items() if what.startswith("start.sh:")]
     assert any("another node's rank" in why for why in whys) and any("another start" in why for why in whys)
+    copies = "vllm serve o/n -dp 2\nvllm serve o/n -dp 2 --headless --data-parallel-start-rank 1"
+    assert "another node's rank, in the same words" in named(drafted(copies)).values()
 
 
 def test_more_sparks_than_a_launch_has_is_a_finding() -> None:

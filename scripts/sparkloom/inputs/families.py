@@ -39,11 +39,11 @@ class Facts:
     mamba_slot_gib: float | None = None  # state of one slot on one rank at tp 1
 
     def weights_gib_per_rank(self, tp: int, pp: int, ep: int) -> float | None:
-        """Measured where it was, else the checkpoint's size over the ranks (experts dominate, so ep changes little)."""
+        """Measured where it was, else the checkpoint's size over the ranks: experts dominate, and copies share them."""
         measured = dict(self.weights_gib).get(f"tp{tp}-ep{ep}")
         if measured or self.size_gb is None:
             return measured
-        return self.size_gb * 1e9 / GIB / (tp * pp)
+        return self.size_gb * 1e9 / GIB / (max(tp, ep) * pp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,23 +90,19 @@ def facts_of(model: Model) -> Facts:
     known = named.facts
     if named.architecture != model.architecture:  # GLM-5.3-Flash is no GLM-5: what that weighs says nothing here
         known = replace(known, weights_gib=())
+    # A checkpoint that says its size is weighed by that; the name's figure is of another of the family.
+    weighed = () if model.checkpoint.size_gb else known.weights_gib
+    experts = model.experts
     return replace(
         known,
         multimodal=model.multimodal or bool(known.multimodal) or MULTIMODAL.search(model.architecture) is not None,
-        context=model.context,
-        q_heads=model.attention.q_heads,
-        kv_heads=model.attention.kv_heads,
-        head_dim=model.attention.head_dim,
-        experts=model.experts.routed if model.experts else None,
-        expert_inter=model.experts.inter if model.experts else None,
-        gated=model.experts.gated if model.experts else None,
-        mixed=model.checkpoint.mixed,
-        size_gb=model.loaded_gb or known.size_gb,
-        # A checkpoint that says its size is weighed by that; the name's figure is of another of the family.
-        weights_gib=tuple(model.measured.weights_gib_per_rank.items())
-        or (() if model.checkpoint.size_gb else known.weights_gib),
+        context=model.context, q_heads=model.attention.q_heads, kv_heads=model.attention.kv_heads,
+        head_dim=model.attention.head_dim, experts=experts.routed if experts else None,
+        expert_inter=experts.inter if experts else None, gated=experts.gated if experts else None,
+        mixed=model.checkpoint.mixed, size_gb=model.loaded_gb or known.size_gb,
+        weights_gib=tuple(model.measured.weights_gib_per_rank.items()) or weighed,
         mamba_slot_gib=_mamba_slot_gib(model),
-    )
+    )  # fmt: skip
 
 
 def _mamba_slot_gib(model: Model) -> float | None:

@@ -25,8 +25,9 @@ from sparkloom.judge.capacity.verdict import plan as planned
 from sparkloom.judge.start import FILE, start
 from sparkloom.launch import engines
 from sparkloom.launch.engines.base import FILES
-from sparkloom.launch.imported.command import MOST
+from sparkloom.launch.imported.command import MOST, NO_JSON
 from sparkloom.launch.imported.draft import Draft, draft
+from sparkloom.launch.imported.spoken import Spoken
 from sparkloom.launch.resolve import Launch, LaunchSketch, resolve
 from sparkloom.launch.values import Origin, Setting
 
@@ -61,25 +62,17 @@ class Verdict:
         """The JSON of `sparkloom import`."""
         facts, draft = self.taken.facts, self.taken.draft
         findings = ranked(dict.fromkeys(self.findings))
+        verdict = {
+            "parser": self.parser, "findings": [finding.as_dict() for finding in findings], "fits": self.fits,
+            "reason": self.reason, "command": self.command, "plan": self.plan,
+            "facts": {"source": facts.source, "sure": facts.sure, "doubt": facts.doubt} if facts else None,
+            "unknown": [{"what": one.what, "why": one.why} for one in self.assumed if one.decides],
+        }  # fmt: skip
         return {
-            "name": draft.name,
-            "form": draft.form,
-            "start": start(findings, self.fits, self.assumed)._asdict(),
-            "profile": draft.data,
-            "remainder": [asdict(left) for left in draft.leftover],
-            "verdict": {
-                "parser": self.parser,
-                "findings": [finding.as_dict() for finding in findings],
-                "fits": self.fits,
-                "reason": self.reason,
-                "facts": {"source": facts.source, "sure": facts.sure, "doubt": facts.doubt} if facts else None,
-                "command": self.command,
-                "plan": self.plan,
-                "unknown": [{"what": one.what, "why": one.why} for one in self.assumed if one.decides],
-            },
-            "assumed": [asdict(one) for one in self.assumed],
-            "text": self.taken.text,
-        }
+            "name": draft.name, "form": draft.form, "start": start(findings, self.fits, self.assumed)._asdict(),
+            "profile": draft.data, "remainder": [asdict(left) for left in draft.leftover], "verdict": verdict,
+            "assumed": [asdict(one) for one in self.assumed], "text": self.taken.text,
+        }  # fmt: skip
 
 
 def take_in(
@@ -126,23 +119,23 @@ def judge(taken: Taken, cluster: Cluster) -> Verdict:
     """Without facts the flags are judged and nothing is said of memory: unknown is no verdict."""
     drafted, loaded = taken.draft, taken.loaded
     verdict = Verdict(
-        taken, _parser(drafted), [*drafted.findings, *taken.refused], None, NO_FACTS, assumed=taken.assumed
+        taken, _parser(drafted), [*_of_words(drafted), *taken.refused], None, NO_FACTS, assumed=taken.assumed
     )
     if loaded is None:
-        verdict.reason = verdict.findings[0].message if verdict.findings else NO_FACTS
+        verdict.reason = f"unknown: {verdict.findings[0].message}" if verdict.findings else NO_FACTS
         return verdict
     try:
         flags.require_known(loaded)
         launch = resolve(loaded, cluster)
     except InputError as error:
         verdict.findings += [problem.finding(REFUSED) for problem in error.problems]
-        verdict.reason = "it cannot be launched as it stands"
+        verdict.reason = "unknown: it cannot be launched as it stands"
         return verdict
     sparks = site_memory.platform(cluster.name, [place.node.name for place in launch.topology.places])
     refused = flags.check(launch)
     if drafted.spoken and not drafted.spoken.sure:
         fix = f"{assumptions.RELEASE}, if you know it"
-        refused = [flags.undecided(finding, "its release is a guess", fix) for finding in refused]
+        refused = [f if NO_JSON in f.message else flags.undecided(f, "its release is a guess", fix) for f in refused]
     verdict.findings += [*refused, *rules.check(launch, sparks), *_files(launch)]
     if drafted.spoken and drafted.spoken.catalog:
         verdict.command = _compared(drafted.spoken.catalog, drafted.start.words, launch)
@@ -152,10 +145,19 @@ def judge(taken: Taken, cluster: Cluster) -> Verdict:
         verdict.assumed = [*taken.assumed, *assumptions.of_platform(sparks)]
         verdict.fits, verdict.reason = verdict.plan["fits"], verdict.plan["reason"]
         if verdict.fits is False and not taken.facts.sure:
-            verdict.fits, verdict.reason = None, f"uncertain, as the facts are: {verdict.reason}"
+            verdict.fits, verdict.reason = None, f"uncertain: by facts that are a guess, {verdict.reason}"
             verdict.findings = [_doubted(finding) for finding in verdict.findings]
     verdict.parser["accepts"] = not any(f.severity == "error" and f.rule.startswith("flag-") for f in verdict.findings)
     return verdict
+
+
+def _of_words(draft: Draft) -> list[Finding]:
+    """What the source's words are refused for; by another release's catalog that is no certainty."""
+    asked = draft.spoken and draft.spoken.catalog and draft.spoken.catalog.asked
+    if not asked or not asked.note:
+        return draft.findings
+    why = f"whether {draft.engine} {asked.asked} takes it is not known here"
+    return [flags.undecided(found, why, flags.SURER) for found in draft.findings]
 
 
 def _doubted(finding: Finding) -> Finding:
@@ -165,15 +167,9 @@ def _doubted(finding: Finding) -> Finding:
 
 
 def _parser(draft: Draft) -> dict[str, Any]:
-    told = draft.spoken
-    return {
-        "engine": draft.engine,
-        "release": told.release if told else "",
-        "how": told.how if told else "",
-        "sure": told.sure if told else False,
-        "catalog": told.catalog.source if told and told.catalog else "",
-        "accepts": None,
-    }
+    told = draft.spoken or Spoken("", "", False, None)
+    said = {"engine": draft.engine, "release": told.release, "how": told.how, "sure": told.sure, "accepts": None}
+    return {**said, "catalog": told.catalog.source if told.catalog else ""}
 
 
 def _compared(catalog: Catalog, source: Sequence[str], launch: LaunchSketch) -> dict[str, Any]:
@@ -232,8 +228,9 @@ def _files(launch: LaunchSketch) -> list[Finding]:
     """Files that a flag names and that nothing here brings into the pod."""
     found = []
     for setting in launch.settings:
-        value = setting.value
-        if setting.name in FILES and setting.origin.kind == "profile" and isinstance(value, str) and _is_file(value):
+        given = setting.value if isinstance(setting.value, list) else [setting.value]
+        value = ", ".join(one for one in given if isinstance(one, str) and _is_file(one.rpartition("=")[2]))
+        if setting.name in FILES and setting.origin.kind == "profile" and value:
             message = f"{setting.name} {value} is a file of the author's; a rank has it only if the image does"
             fix = "name one of the model's own as {model_folder}/FILE, use an image that has it, or leave the flag out"
             found.append(Finding(setting.origin.where, FILE, message, expected="", fix=fix, severity="warning"))
@@ -241,4 +238,5 @@ def _files(launch: LaunchSketch) -> list[Finding]:
 
 
 def _is_file(value: str) -> bool:
-    return not value.startswith("/models/") and value.endswith((".jinja", ".py", ".json", ".yaml", ".yml", ".txt"))
+    named = value.endswith((".jinja", ".py", ".json", ".yaml", ".yml", ".txt", ".gguf"))
+    return not value.startswith("/models/") and (named or value.startswith(("/", "./", "../", "~/")))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,10 +16,14 @@ from sparkloom.inputs.catalogs import argv, releases
 from sparkloom.inputs.catalogs.argv import Stray, Use
 from sparkloom.inputs.catalogs.catalog import Catalog, Flag
 from sparkloom.inputs.importers.expansion import OPEN
-from sparkloom.inputs.importers.found import Found, Leftovers, Started, short
+from sparkloom.inputs.importers.found import Found, Leftovers, Started, as_text, short
+from sparkloom.inputs.importers.starts import plain
 from sparkloom.launch.engines.base import Adapter
 from sparkloom.launch.imported import readings
 
+LEAVE_OUT = "leave it out"
+FORKED = ("choice", "unregistered", "type")  # what a fork may take otherwise
+NO_JSON = "expected valid JSON"  # what none takes
 NEAR = 0.9  # a name as like as this to one that is known is a slip of the pen, and no fork's
 MOST = 8  # Sparks of one launch
 
@@ -50,21 +55,24 @@ class Reading:
 
     def read(self) -> Said:
         said = Said()
-        for part in argv.parts(self.catalog, self.start.words):
+        self._words(self.start.words, said)
+        return said
+
+    def _words(self, words: Sequence[str], said: Said) -> None:
+        for part in argv.parts(self.catalog, words):
             if isinstance(part, Stray):
                 self._stray(part, said)
             else:
                 self._use(part, said)
-        return said
 
     def _stray(self, stray: Stray, said: Said) -> None:
         text = " ".join(stray.words)
         if stray.seat:
             self._model(stray.words[0], said)
         elif OPEN.search(text):
-            said.leftover.add(short(text), "words that are set outside of this file")
+            said.leftover.add(short(text), "words that do not follow from this file")
         elif not stray.words[0].startswith("-"):
-            said.leftover.add(short(text), stray.problems[0].message if stray.problems else "is no flag's")
+            self._refused(text, stray.problems[0].message if stray.problems else "is no flag's", LEAVE_OUT, said)
         else:
             self._unknown(stray, said)
 
@@ -90,9 +98,12 @@ class Reading:
             said.fork[key] = readings.form(said.flags[key])
             return
         message = stray.problems[0].message if stray.problems else f"{name} is not known"
-        said.leftover.add(short(" ".join(stray.words)), message)
-        fix = f"write {near[0]}" if near else "leave it out, or name the fork that has it in engine.fork"
-        said.findings.append(Finding(self.start.where, "flag-unknown", message, expected="", fix=fix))
+        fix = f"write {near[0]}" if near else f"{LEAVE_OUT}, or name the fork that has it in engine.fork"
+        self._refused(" ".join(stray.words), message, fix, said, "flag-unknown")
+
+    def _refused(self, text: str, message: str, fix: str, said: Said, rule: str = "flag-extra-value") -> None:
+        said.leftover.add(short(text), message)
+        said.findings.append(Finding(self.start.where, rule, message, expected="", fix=fix))
 
     def _others(self) -> list[Catalog]:
         return [self.catalog.of(release) for release in reversed(releases.known(self.catalog.engine))]
@@ -108,18 +119,23 @@ class Reading:
         lost = next((why for name, why in self.adapter.lost.items() if name in names), "")
         if lost:
             said.leftover.add(short(written), lost)
-            fix = "leave it out; launch.parallel places the ranks"
+            fix = f"{LEAVE_OUT}; launch.parallel places the ranks"
             message = f"{short(written)} has no counterpart here: {lost}"
             said.findings.append(Finding(self.start.where, "no-counterpart", message, expected="", fix=fix))
         elif sited:
             shown = use.spelled if "secret" in sited else written
             said.leftover.add(short(shown), sited)
-        elif any(OPEN.search(value) for value in use.values):
-            said.leftover.add(short(written), "its value is set outside of this file")
+        elif any(OPEN.search(value) or re.fullmatch(r"\{+\w+\}+", value) for value in use.values):
+            said.leftover.add(short(written), "its value does not follow from this file")
+        elif use.values and not use.flag.takes_value:
+            message = f"{use.spelled} takes no value, found '{use.values[0]}'"
+            self._refused(f"{use.spelled}={use.values[0]}", message, f"write it without, or {LEAVE_OUT}", said)
         elif placed and not (placed == "dp" and use.values == ["1"] and key not in self.adapter.reserved):
             self._placed(placed, use, said)
         elif (filed := next((to for name, to in self.adapter.filed.items() if name in names), "")) and use.values:
             self._filed(filed, written, use.values[0], said)
+        elif key == "config" and (words := self._configured(use.values, said)):
+            self._words(words, said)
         elif key == "revision":
             said.revision = use.values[0] if use.values else ""
         else:
@@ -127,11 +143,7 @@ class Reading:
 
     def _filed(self, key: str, written: str, path: str, said: Said) -> None:
         """A file that the source writes itself is read; another one is not here."""
-        text = self.start.files.get(path)
-        try:
-            content = document.parse(text, path).data if text else None
-        except InputError:
-            content = None
+        content = self._content(path)
         if content is not None and readings.same(content, self.given.get(key)):
             return  # sparkloom's own, and as it wrote it
         if content is not None:
@@ -140,6 +152,21 @@ class Reading:
             said.flags[key] = path
         else:
             said.leftover.add(written, "a file that is not in the source; write its text as a mapping")
+
+    def _configured(self, values: Sequence[str], said: Said) -> list[str]:
+        """The words that a YAML file of flags stands for, where the source writes that file; the line's own win."""
+        content = self._content(values[0] if values else "") or {}
+        own = {"config", *said.flags, *(["model"] if said.model else [])}
+        told = {str(key): item for key, item in content.items() if item and str(key).replace("-", "_") not in own}
+        listed = [[f"--{key}", *(item if isinstance(item, list) else [item])] for key, item in told.items()]
+        return [as_text(word) for words in listed for word in words if word is not True]
+
+    def _content(self, path: str) -> dict[str, Any] | None:
+        """What a file says that the source writes."""
+        text = self.start.files.get(plain(path))
+        with suppress(InputError):
+            return dict(document.parse(text, path).data) if text else None
+        return None
 
     def _placed(self, part: str, use: Use, said: Said) -> None:
         value = use.values[0] if use.values else ""
@@ -166,7 +193,7 @@ class Reading:
                 "given again later in the line: the engine takes the last",
             )
         said.flags[key] = value
-        problems = [p for p in argv.refused(use, self.catalog) if p.kind in ("choice", "unregistered", "type")]
+        problems = [p for p in argv.refused(use, self.catalog) if p.kind in FORKED and NO_JSON not in p.message]
         if problems and self.forked and key not in said.fork:
             said.fork[key] = readings.form(value, further=True)
         draft = value.get("model") if isinstance(value, dict) and key == "speculative_config" else None
@@ -177,7 +204,7 @@ class Reading:
 
     def _model(self, text: str, said: Said) -> None:
         if OPEN.search(text) or not text:
-            said.leftover.add(short(f"model {text}"), "its name is set outside of this file")
+            said.leftover.add(short(f"model {text}"), "its name does not follow from this file")
             return
         repository, _, kind = text.partition(":") if self.adapter.one_file else (text, "", "")
         if kind:

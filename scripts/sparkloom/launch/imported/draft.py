@@ -23,6 +23,8 @@ CONSENT = "runs_unpinned_code_of"  # in a profile's model: who may run what a pu
 NOT_YOURS = f"its author's consent, not yours: write model.revision, a commit that you have read, or model.{CONSENT}"
 HUB_ID = re.compile(r"[A-Za-z0-9_][\w.-]*/[A-Za-z0-9_][\w.-]*")
 _FOLDER = re.compile(r"models--([\w.-]+?)--([\w.-]+)|/([\w.-]+/[\w.-]+?)/*$")
+_QUANT = r"(?:UD-)?I?Q\d\w*|BF16|F16|MXFP4\w*"  # folders of a repository of GGUF files
+_GGUF = re.compile(rf"(?:/(?:{_QUANT}))?/[^/]+\.gguf$")
 # Folders that no publisher is called after.
 _PLACES = re.compile(r"models?\d*|root|workspace|data|mnt|cache|path|to|home|opt|srv|tmp|var|weights|llms?|gguf", re.I)
 
@@ -71,7 +73,8 @@ def draft(found: Found, stem: str, release: str | None = None) -> Draft:
     adapter = engines.get(start.engine)
     engine = dict(kept.get("engine") or {})
     named = release or str(engine.get("release") or "")
-    told = spoken.of(start.engine, start.words, start.image, named, spoken.GIVEN if release else spoken.WRITTEN)
+    by, beside = spoken.GIVEN if release else spoken.WRITTEN, _installed(found, start.engine)
+    told = spoken.of(start.engine, start.words, start.image, named, by, beside)
     if told.catalog is None:
         return _foreign(found, stem, leftover)
     own, fork = kept.get("derived") or {}, engine.get("fork")
@@ -117,17 +120,25 @@ def _model(said: Said, found: Found, leftover: Leftovers) -> dict[str, Any]:
     return named
 
 
+def _installed(found: Found, engine: str) -> str:
+    """The release that the source installs beside the engine's start, or that a log pasted with it names."""
+    said = re.compile(rf"\b{engine}(?:(?:\[[\w,-]*\])?==| API server version )v?(\d+\.\d[\w.]*)", re.IGNORECASE)
+    return next((match[1] for left in found.leftover if (match := said.search(left.what))), "")
+
+
 def _hub_id(text: str, found: Found, leftover: Leftovers) -> str:
     """The hub's name for what the command calls the model: itself, or what its folder is called after."""
     if HUB_ID.fullmatch(text):
         return text
-    beside = found.model.partition(":")[0]
+    there = rf"\bdownload (\S+/\S+) .*--local-dir[ =]{re.escape(text)}/?(?= |$)"
+    fetched = next((match[1] for left in found.leftover if text and (match := re.search(there, left.what))), "")
+    beside = found.model.partition(":")[0] or fetched
     kept = str((found.kept.get("model") or {}).get("id") or "")
     if HUB_ID.fullmatch(kept or beside):
         if text and not kept and text != found.model:
             leftover.add(f"model {text}", f"a path of the author's; the file names {beside} beside it")
         return kept or beside
-    match = _FOLDER.search(text)
+    match = _FOLDER.search(_GGUF.sub("", text))
     guess = (f"{match[1]}/{match[2]}" if match[1] else match[3]) if match else ""
     if HUB_ID.fullmatch(guess) and not _PLACES.fullmatch(guess.partition("/")[0]):
         leftover.add(f"model {text}", f"a path of the author's; read as the hub's {guess}, after its folder")
@@ -141,8 +152,8 @@ def _gguf(text: str) -> str:
     """The file inside the repository: behind the store's folder, a hub cache's snapshot, or its last name."""
     if not text.endswith(".gguf"):
         return ""
-    inside = re.search(r"(?:/by-name/[^/]+|/snapshots/[^/]+)/(.+)$", text)
-    return inside[1] if inside else text.rpartition("/")[2]
+    inside = re.search(rf"(?:/by-name/[^/]+|/snapshots/[^/]+)/(.+)$|/((?:{_QUANT})/[^/]+)$", text)
+    return inside[1] or inside[2] if inside else text.rpartition("/")[2]
 
 
 def _environment(
@@ -219,7 +230,8 @@ def _apart(words: list[str]) -> list[str]:
     """Words without a rank's own."""
     text = " ".join(words)
     own = (
-        r"--(node[-_]rank|nccl[-_]port|port|host|dist[-_]init[-_]addr|master[-_]addr|master[-_]port)[ =]\S+|--headless"
+        r"--(node[-_]rank|nccl[-_]port|port|host|dist[-_]init[-_]addr|master[-_]addr|master[-_]port|"
+        r"data[-_]parallel[-_](start[-_])?rank)[ =]\S+|--headless"
     )
     return re.sub(own, "", text).split()
 

@@ -26,11 +26,12 @@ class Spoken:
     catalog: Catalog | None
 
 
-def of(engine: str, words: Sequence[str], image: str, said: str = "", by: str = WRITTEN) -> Spoken:
+def of(engine: str, words: Sequence[str], image: str, said: str = "", by: str = WRITTEN, beside: str = "") -> Spoken:
+    """`beside`: the release that the source installs, which the image's tag goes before."""
     known = releases.known(engine)
-    named = said or _tagged(image, known)
-    if named:
-        how = by if said else f"the tag of {image}"
+    tagged = "" if said else _tagged(image, known)
+    if named := said or tagged or beside:
+        how = f"the tag of {image.partition('@')[0]}" if tagged else by
         return Spoken(named, how, True, engines.catalog(engine, named) if known else None)
     if not known:
         return Spoken("", f"{engine} has no catalog here", False, None)
