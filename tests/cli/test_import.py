@@ -50,7 +50,9 @@ def test_findings_are_exit_status_one_and_the_unreadable_is_two(recipe: Path, tm
     for name in (str(tmp_path), str(tmp_path / "missing.yaml")):
         assert run("import", name).returncode == 2
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
-    assert "UTF-8" in run("import", str(tmp_path / "bytes")).stderr
+    assert "save it as UTF-8" in run("import", str(tmp_path / "bytes")).stderr
+    (tmp_path / "bytes").write_bytes(RECIPE.replace("\n", "\r\n").encode("utf-16"))  # as Windows redirects it
+    assert run("import", str(tmp_path / "bytes")).returncode == 0
     assert "paste it into" in run("import", "https://example.org/recipe.yaml").stderr
 
 
@@ -69,6 +71,14 @@ def test_one_screen_says_what_will_not_start_and_why(recipe: Path) -> None:
     assert "may not start: chat_template x.jinja is a file of the author's" in shown.stdout.split("\n")[0]
     assert shown.returncode == 0 and "file-of-the-author" in shown.stdout and len(shown.stdout.splitlines()) < 40
     assert "mods/some-fix" in shown.stdout and "its parser takes it" in shown.stdout
+
+
+def test_of_an_engine_that_is_not_served_nothing_is_counted() -> None:
+    text = "model: o/n\nruntime: atlas\ncontainer: a:1\ndefaults: {max_model_len: 4096}\n"
+    shown = run("import", "-", stdin=text).stdout
+    assert "\n  atlas; not judged" in shown and "memory unknown: atlas is" in shown
+    uncertain = run("import", "-", stdin="vllm serve MiniMaxAI/MiniMax-M2.7 -tp 2").stdout
+    assert "memory uncertain: by facts that are a guess, " in uncertain
 
 
 STRANGER = """

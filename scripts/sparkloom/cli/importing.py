@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -28,13 +29,11 @@ def import_(
     inventory: Inventory = None,
     config: Annotated[
         Path | None,
-        typer.Option("--config", "--facts", help="the model's config.json or its folder, if no profile has its facts"),
+        typer.Option("--config", "--facts", help="the model's config.json or its folder, if no profile has the facts"),
     ] = None,
-    pick: Annotated[str, typer.Option(help="the cell with these words, if a file has several")] = "",
-    engine_version: Annotated[
-        str | None, typer.Option(help="the engine's release, where the file does not say it")
-    ] = None,
-    output: Annotated[Path | None, writes_to("file to write the profile into; - prints it")] = None,
+    pick: Annotated[str, typer.Option(help="the cell with these words, if the file has several cells")] = "",
+    engine_version: Annotated[str | None, typer.Option(help="engine release, if the file does not name it")] = None,
+    output: Annotated[Path | None, writes_to("file for the profile; - prints it")] = None,
     verbose: Verbose = False,
     json: Json = False,
 ) -> None:
@@ -79,7 +78,7 @@ def _text(file: str) -> str:
             raise InputError.single(
                 file, f"holds more than {MOST >> 10} KiB; expected a recipe, or the page with it", rule="unreadable"
             )
-        return raw.decode("utf-8").removeprefix("\ufeff")
+        return raw.decode("utf-16" if raw[:2] in (BOM_UTF16_LE, BOM_UTF16_BE) else "utf-8").removeprefix("\ufeff")
     except FileNotFoundError:
         fetched = "; nothing is fetched: save its text, or paste it into `sparkloom import -`" * ("://" in file)
         raise InputError.single(file, f"no such file{fetched}", rule="missing-file") from None
@@ -87,7 +86,8 @@ def _text(file: str) -> str:
         message = "is a folder; name one file of it, as in sparkloom import FOLDER/recipe.yaml"
         raise InputError.single(file, message, rule="missing-file") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError.single(file, f"cannot be read as UTF-8 text: {error}", rule="unreadable") from None
+        message = f"cannot be read as UTF-8 text: {error}; save it as UTF-8"
+        raise InputError.single(file, message, rule="unreadable") from None
 
 
 def _read(path: Path) -> bytes:

@@ -51,7 +51,7 @@ def _headline(terminal: Console, data: dict[str, Any], verdict: dict[str, Any]) 
     )
     show_start.head(terminal, profile["model"]["id"], data["start"])
     release = f"{show_start.sign(data['assumed'], 'release')}{parser['release']}"
-    where = f"{parser['engine']} {release} on {parallel.get('nodes', '?')} Spark(s), {ranks}"
+    where = f"{parser['engine']} {release} on {parallel['nodes']} Spark(s), {ranks}" if parallel else parser["engine"]
     told = Text.assemble(where, "; ", _taken(profile, verdict))
     paragraph(terminal, told, indent=2)
     paragraph(
@@ -90,9 +90,8 @@ def _speed(terminal: Console, verdict: dict[str, Any], sign: str) -> None:
     limits, rates = verdict["plan"]["limits"], speed["predicted"]
     told = []
     if rates.get("1") is not None:
-        told.append(
-            f"predicted {sign}{number(rates['1'])} tok/s at one request, {sign}{number(rates.get('8'))} at eight"
-        )
+        one, eight = number(rates["1"]), number(rates.get("8"))
+        told.append(f"predicted {sign}{one} tok/s at one request, {sign}{eight} at eight")
     if limits.get("max_running_requests") is not None:
         told.append(f"{limits['max_running_requests']:,} requests at once")
     if told:
