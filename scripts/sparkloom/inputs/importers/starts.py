@@ -63,7 +63,7 @@ class Starts(ABC):
             first, verb = found_box
             self._before(texts[:first], {}, where)
             return self._container(texts[verb:], where, v, own)
-        if (cluster := containers.clustered(texts)) is not None:
+        if not v.inside and (cluster := containers.clustered(texts)) is not None:
             self.containers.setdefault("cluster", cluster)
             v = replace(v, inside=cluster)
         if found := self._engine(texts):
