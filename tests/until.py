@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable
 from typing import Any
 
-NOT_YET = (AssertionError, ValueError, OSError, subprocess.SubprocessError)
 
-
-def until(what: Callable[[], Any], seconds: float = 60, why: str = "") -> Any:
-    """The first answer that is not empty; a busy machine is asked less and less often."""
+def until(what: Callable[[], Any], seconds: float, why: str = "", *, despite: tuple[type[Exception], ...] = ()) -> Any:
+    """The first answer that is not empty, asked for less and less often; what is raised `despite` it is none yet."""
     begun, last = time.monotonic(), ""
     while True:
         try:
             if found := what():
                 return found
-        except NOT_YET as error:
+        except despite as error:
             last = str(error)[-1500:]
         passed = time.monotonic() - begun
         assert passed < seconds, f"{why or what}: not after {seconds:.0f} s. {last}"

@@ -12,7 +12,7 @@ trap '[[ -z $beside ]] || kill -- "-$beside" 2>/dev/null || true; rm -f "$failed
 check() { (step "$@") || echo "$1" >>"$failed"; }
 
 # ansible-lint takes more than all others together, and says the same of the same files: what it found clean is kept.
-of=(roles playbooks molecule plugins inventories site.yml .ansible-lint ansible.cfg requirements.lock requirements.yml)
+of=(roles playbooks molecule plugins inventories site.yml .ansible-lint ansible.cfg requirements.{lock,yml} scripts/lint/lint.sh)
 sums() { git ls-files -coz --exclude-standard -- "${of[@]}" | xargs -0 sha256sum; }
 key=$(sums | sha256sum | cut -c1-12) || key=$EPOCHREALTIME # no checkout, or half of one: nothing is kept
 clean=${XDG_CACHE_HOME:-$HOME/.cache}/sparkloom/ansible-clean-$key

@@ -32,7 +32,7 @@ def test_no_worker_waits_for_what_a_killed_run_would_have_said(tmp_path: Path) -
     run = subprocess.Popen(words, cwd=REPO, env=dict(os.environ), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     mine: list[procs.Process] = []
     try:
-        until(lambda: any("sleep 97" in one.title for one in procs.below(run.pid)))
+        until(lambda: any("sleep 97" in one.title for one in procs.below(run.pid)), 60)
         mine = procs.below(run.pid)
         workers = [one for one in mine if one.parent == run.pid]
         assert workers

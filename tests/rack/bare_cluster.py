@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import subprocess
+from functools import partial
 from typing import Any
 
 from testbed.beds.bare import machines
 from tests.rack.running import run
+from tests.until import until
 
 INVENTORY = "inventories/bare"
 SERVER, AGENTS = "box1", ("spark1", "spark2")
+patiently = partial(until, despite=(AssertionError, ValueError))
 
 
 def on(machine: str, script: str, *, stdin: str = "", seconds: float = 120) -> subprocess.CompletedProcess[str]:

@@ -30,9 +30,9 @@ from testbed.trials import neighbours
 from tests.later import LATER
 from tests.onnode.page.browser import PROGRAM, SIZES, Browser
 from tests.rack import listed, real
+from tests.rack.bare_cluster import patiently
 from tests.rack.listed import BY_TAG, SITE, begin, groups, key_of, play, pods, shared_gpus, write
 from tests.rack.running import by_tag, run
-from tests.until import until
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]  # ten minutes; and its nodes' own device plugin pauses
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
@@ -281,7 +281,7 @@ def reading(endpoint: neighbours.Endpoint, group: str, *some: str) -> Iterator[l
     for reader in readers:
         reader.start()
     try:
-        until(lambda: all("begun" in one for one in told), 30, "the streams to begin")
+        patiently(lambda: all("begun" in one for one in told), 30, "the streams to begin")
         yield told
     finally:
         for one, reader in zip(told, readers, strict=True):
@@ -316,11 +316,11 @@ def test_a_stream_ends_with_its_key_and_another_goes_on(
 ) -> None:
     """So does the work at the engine: the ranks of `pair` are privileged, the one of `oss` is not."""
     with reading(endpoint, group, key_of("dora", group), keys["alice"]) as (hers, another):
-        until(lambda: at_engine(group) == 2, 10, "both at the engine")
+        patiently(lambda: at_engine(group) == 2, 10, "both at the engine")
         done = run("sparkloom", "keys", "revoke", "dora", "-i", str(SITE), "--json")
         known = time.monotonic()
         assert done.returncode == 0, done.stderr
-        until(lambda: "ended" in hers and at_engine(group) == 1, 10, "one to be left there")
+        patiently(lambda: "ended" in hers and at_engine(group) == 1, 10, "one to be left there")
         print(f"its stream ended {hers['ended'] - known:.1f} s after the command")
         assert hers["ended"] - known < 5 and "ended" not in another
 
@@ -338,7 +338,7 @@ def test_who_starts_without_its_image_is_told_so_and_serves_when_it_is_there(
         refused = run("sparkloom", "start", "pair", "-i", str(SITE))
         assert refused.returncode == 1 and image in refused.stderr and spark in refused.stderr, refused
     assert run("python", "-m", "testbed", "engine", "load", PAIR).returncode == 0
-    until(lambda: endpoint.once("pair", keys["alice"]) == neighbours.WHOLE, 600, "serving with its image")
+    patiently(lambda: endpoint.once("pair", keys["alice"]) == neighbours.WHOLE, 600, "serving with its image")
 
 
 def test_one_group_goes_back_alone(keys: dict[str, str], endpoint: neighbours.Endpoint) -> None:

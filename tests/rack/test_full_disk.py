@@ -23,8 +23,8 @@ from testbed.beds.rack import cluster
 from testbed.trials import kills
 from tests.later import LATER
 from tests.places import REPO
+from tests.rack.bare_cluster import patiently
 from tests.rack.running import run
-from tests.until import until
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]
 SPARK = names.NODES["spark4"]
@@ -57,7 +57,7 @@ def small(group: kills.ServedGroup, tmp_path_factory: pytest.TempPathFactory) ->
     sh(["mount", "--bind", folder / "weights", weights])
     try:
         power("start")
-        until(lambda: group.serves(0), 240, "serving from the small disk")
+        patiently(lambda: group.serves(0), 240, "serving from the small disk")
         yield
     finally:
         power("stop")
@@ -102,7 +102,7 @@ def evicted(what: str = "") -> str:
 
 def test_our_settings_leave_the_engine_alone_and_the_holder_is_named(group: kills.ServedGroup, small: None) -> None:
     kubelet(OURS)
-    until(lambda: group.serves(0), 120, "serving")
+    patiently(lambda: group.serves(0), 120, "serving")
     before, epoch = rank(group), group.epoch()
     fill()
     time.sleep(60)  # the kubelet looks every ten seconds
@@ -122,10 +122,10 @@ def test_k3s_own_settings_would_have_ended_it(group: kills.ServedGroup, small: N
     kubelet(K3S)
     fill()
     try:
-        told = until(lambda: evicted(before.metadata.name), 180, "the engine to be evicted")
+        told = patiently(lambda: evicted(before.metadata.name), 180, "the engine to be evicted")
         print(told)
         assert "low on resource: ephemeral-storage" in told and pressure() == "True" and not group.serves(0)
     finally:
         empty()
         kubelet(OURS)
-    until(lambda: group.serves(0), 300, "serving again")
+    patiently(lambda: group.serves(0), 300, "serving again")

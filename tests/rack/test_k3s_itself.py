@@ -25,9 +25,20 @@ from testbed.base import names
 from tests.k3s_signer import certificate
 from tests.later import LATER
 from tests.onnode.now.recorded import FACTS
-from tests.rack.bare_cluster import AGENTS, INVENTORY, SERVER, apply, asked, bare, cluster_yml, kubectl, on, said
+from tests.rack.bare_cluster import (
+    AGENTS,
+    INVENTORY,
+    SERVER,
+    apply,
+    asked,
+    bare,
+    cluster_yml,
+    kubectl,
+    on,
+    patiently,
+    said,
+)
 from tests.rack.running import run
-from tests.until import until
 
 pytestmark = [pytest.mark.rack, pytest.mark.slow, *LATER]
 SECRET = "kept-where-nobody-reads-it"
@@ -62,7 +73,7 @@ def address(name: str) -> str:
         status = asked(f"get pod {name}")["status"]
         return str(status["podIP"]) if status["phase"] == "Running" else ""
 
-    return str(until(running, 120, f"pod {name} to run"))
+    return str(patiently(running, 120, f"pod {name} to run"))
 
 
 def pids() -> dict[str, str]:
@@ -96,8 +107,8 @@ def test_pods_of_two_nodes_reach_each_other_and_a_service_by_its_name() -> None:
     spec = {"selector": {"app": "two"}, "ports": [{"port": 80, "targetPort": 8000}]}
     apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "two"}, "spec": spec})
     assert address("one") != address("two")
-    until(lambda: reaches("one", f"http://{address('two')}:8000/"), 120, "pod one to reach pod two")
-    until(
+    patiently(lambda: reaches("one", f"http://{address('two')}:8000/"), 120, "pod one to reach pod two")
+    patiently(
         lambda: reaches("one", "http://two.default.svc.cluster.local/"), 120, "pod one to reach the Service by its name"
     )
 
@@ -107,9 +118,9 @@ def test_a_network_policy_shuts_a_door() -> None:
     policy = {"podSelector": {"matchLabels": {"app": "two"}}, "policyTypes": ["Ingress"]}
     kind = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "shut"}}
     apply({**kind, "spec": policy})
-    until(lambda: not reaches("one", f"http://{address('two')}:8000/"), 60, "the door to be shut")
+    patiently(lambda: not reaches("one", f"http://{address('two')}:8000/"), 60, "the door to be shut")
     kubectl("delete networkpolicy shut")
-    until(lambda: reaches("one", f"http://{address('two')}:8000/"), 60, "the door to be open again")
+    patiently(lambda: reaches("one", f"http://{address('two')}:8000/"), 60, "the door to be open again")
 
 
 def test_a_second_run_changes_nothing() -> None:
@@ -203,7 +214,7 @@ def test_a_label_that_somebody_changed_comes_back_with_a_restart() -> None:
     def label() -> bool:
         return bool(asked("get node spark2")["metadata"]["labels"]["sparkloom/fabric-index"] == "2")
 
-    until(label, 120, "the label of the settings to be back")
+    patiently(label, 120, "the label of the settings to be back")
     assert time.time() - since < 120
 
 
@@ -220,7 +231,7 @@ def test_an_image_that_one_node_has_is_had_by_the_others() -> None:
     """The embedded registry: no registry of this name is reached from here."""
     name = "docker.io/sparkloom/only-here:1"
     said("spark1", f"k3s ctr -n k8s.io images tag {names.TOOLS_IMAGE} {name}")
-    until(lambda: on("spark2", f"k3s crictl pull {name}").returncode == 0, 60, "spark2 to have spark1's image")
+    patiently(lambda: on("spark2", f"k3s crictl pull {name}").returncode == 0, 60, "spark2 to have spark1's image")
     apply(pod("borrows", "spark2", image=name))
     assert address("borrows")
     kubectl("delete pod borrows --wait=false")
@@ -240,7 +251,7 @@ def test_a_snapshot_brings_the_cluster_back_to_what_it_was() -> None:
     held = {item["metadata"]["name"] for item in asked("get configmaps")["items"]}
     assert "before" in held and "after" not in held
     assert said(SERVER, "k3s kubectl get secret hidden -o jsonpath={.data.word} | base64 -d") == SECRET
-    until(lambda: all(_ready(node) for node in (SERVER, *AGENTS)), 120, "all nodes to be Ready again")
+    patiently(lambda: all(_ready(node) for node in (SERVER, *AGENTS)), 120, "all nodes to be Ready again")
 
 
 def _ready(node: str) -> bool:

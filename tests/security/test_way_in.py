@@ -291,7 +291,7 @@ def test_a_stream_that_nobody_reads_ends_within_a_minute(router: Router) -> None
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         made.connect(("127.0.0.1", router.terms.port))
         made.sendall(head(MALLORY, len(body)) + body)
-        until(lambda: active() == 1)
+        until(lambda: active() == 1, 10)
         begun = time.monotonic()
         until(lambda: active() == 0, 100)
         assert time.monotonic() - begun > 30

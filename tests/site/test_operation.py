@@ -110,12 +110,12 @@ def test_a_run_holds_the_site_and_lets_go_or_leaves_word(tmp_path: Path, api: Se
     """On the old code nothing was asked: two runs worked on one site at once."""
     done = run(tmp_path, api, {"ansible.builtin.fail": {"msg": "half way"}})
     assert done.returncode == 2 and "half way" in done.stdout, done.stdout + done.stderr
-    until(lambda: api.kept and notes(api)["sparkloom/state"] == "did not end")
+    until(lambda: api.kept and notes(api)["sparkloom/state"] == "did not end", 40)
     assert notes(api)["sparkloom/stage"] == "Work" and "play.yml" in notes(api)["sparkloom/command"]
     again = run(tmp_path, api, {"ansible.builtin.debug": {"msg": "all of it"}})
     assert again.returncode == 0, again.stdout + again.stderr
     assert "did not end: it stopped at 'Work'" in " ".join(again.stdout.split()).replace("''", "'")  # YAML's own quotes
-    until(lambda: api.kept is None)
+    until(lambda: api.kept is None, 40)
 
 
 @pytest.mark.parametrize("dry", [False, True])

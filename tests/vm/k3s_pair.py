@@ -17,6 +17,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ ALONE = "leader-elect=false"
 SLOW = {"embedded-registry": False, "kube-controller-manager-arg": ["node-monitor-grace-period=10m", ALONE],
         "kube-scheduler-arg": [ALONE], "kube-cloud-controller-manager-arg": [ALONE]}  # fmt: skip
 PATIENCE = 1200  # seconds; beside a whole CI run two nodes took 840 to be Ready
+patiently = partial(until, despite=(AssertionError, subprocess.TimeoutExpired))
 RESERVED = "reserved="  # as much memory as these machines have
 
 
@@ -110,7 +112,7 @@ class Pair:
         with (FOLDER / "server.log").open("ab") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log)
         PID.write_text(str(process.pid))
-        until(lambda: self.kubectl("get --raw /readyz") == "ok", 180, "the server to be ready")
+        patiently(lambda: self.kubectl("get --raw /readyz") == "ok", 180, "the server to be ready")
 
     def kubectl(self, words: str, *, stdin: str = "", seconds: float = 60) -> str:
         program = next((ROOT / "var/lib/rancher/k3s/data").glob("*/bin/kubectl"), None)
@@ -190,15 +192,15 @@ class Pair:
             told = [c["status"] for node in nodes for c in node["status"]["conditions"] if c["type"] == "Ready"]
             return told == ["True"] * len(self.agents)
 
-        until(fresh, PATIENCE, "both nodes' leases")
-        until(all_ready, PATIENCE, "both nodes to be Ready")
+        patiently(fresh, PATIENCE, "both nodes' leases")
+        patiently(all_ready, PATIENCE, "both nodes to be Ready")
 
     # --- the end --------------------------------------------------------------------------------------------
 
     def end_server(self) -> None:
         if _is_k3s(server := _server()):
             os.kill(server, signal.SIGTERM)
-            until(lambda: not _is_k3s(server), 60, "the server to end")
+            patiently(lambda: not _is_k3s(server), 60, "the server to end")
 
     def close(self) -> None:
         self.end_server()

@@ -18,8 +18,7 @@ import pytest
 
 from testbed.beds.vm import login
 from testbed.make.real import k3s
-from tests.until import until
-from tests.vm.k3s_pair import IMAGE, PATIENCE, Pair
+from tests.vm.k3s_pair import IMAGE, PATIENCE, Pair, patiently
 from tests.vm.machines import Rack
 from tests.vm.wire import Wire
 
@@ -57,7 +56,7 @@ def start(pair: Pair) -> None:
     def running() -> bool:
         return all(pair.asked(f"get pod {name}")["status"]["phase"] == "Running" for name in ("engine", "asker"))
 
-    until(running, PATIENCE, "both pods to run")
+    patiently(running, PATIENCE, "both pods to run")
 
 
 def between_pods(pair: Pair, *words: str) -> str:
@@ -74,7 +73,7 @@ def beside_pods(pair: Pair, *words: str) -> str:
 
 def chat(pair: Pair) -> Wire:
     with Wire(pair.agents[1]) as wire:
-        assert until(lambda: between_pods(pair, "chat", KEY, PROMPT), PATIENCE, "an answer") == ANSWER
+        assert patiently(lambda: between_pods(pair, "chat", KEY, PROMPT), PATIENCE, "an answer") == ANSWER
     return wire
 
 

@@ -101,7 +101,7 @@ def test_twelve_cells_killed_twice_and_resumed(site: Site) -> None:
     kept: dict[str, float] = {}
     for after in (2, 6):  # somewhere in the cell after the second, then in the one after the sixth
         process = site.start()
-        until(lambda after=after: len(site.done()) >= after)
+        until(lambda after=after: len(site.done()) >= after, 240)
         time.sleep(chance.uniform(0.1, 1.5))
         process.kill()
         assert process.stderr
@@ -129,7 +129,7 @@ def test_twelve_cells_killed_twice_and_resumed(site: Site) -> None:
 def test_ctrl_c_keeps_what_is_done_and_leaves_nothing_running(site: Site) -> None:
     site.write(FAST, "hang")
     process = site.start()
-    until(lambda: any(line.endswith(" hang") for line in site.switches()) if site.done() else False)
+    until(lambda: any(line.endswith(" hang") for line in site.switches()) if site.done() else False, 240)
     os.kill(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=30)
     assert process.returncode == 130 and "Traceback" not in said
@@ -141,7 +141,7 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_nothing_running(site: Site) -> Non
 def test_a_killed_run_s_command_ends_with_it(site: Site) -> None:
     site.write("hang", FAST)
     process = site.start()
-    until(lambda: (site.state / "switches").exists())
+    until(lambda: (site.state / "switches").exists(), 240)
     process.kill()
     process.communicate()
     find = ["pgrep", "-f", f"pacing.switch {site.state}"]
@@ -151,7 +151,7 @@ def test_a_killed_run_s_command_ends_with_it(site: Site) -> None:
 def test_two_runs_do_not_share_a_folder(site: Site) -> None:
     site.write("hang", FAST)
     process = site.start()
-    until(lambda: (site.state / "switches").exists())
+    until(lambda: (site.state / "switches").exists(), 240)
     site.run(code=2)
     assert f"process {process.pid}" in site.said and "in-use" in site.said
     process.send_signal(signal.SIGINT)

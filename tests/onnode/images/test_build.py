@@ -99,14 +99,14 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
 
 
 def ended(one: Building) -> dict[str, Any]:
-    return dict(until(lambda: status if (status := one.status())["state"] in ("done", "failed", "none") else None))
+    return dict(until(lambda: status if (status := one.status())["state"] in ("done", "failed", "none") else None, 60))
 
 
 def test_a_build_shows_its_step_is_found_at_work_and_leaves_an_archive_of_the_store(node: Node) -> None:
     node.saves()
     one = Building(node.asked())
     one.start()
-    until(lambda: one.status()["state"] == "builds [build 3/9] RUN cmake -B build")
+    until(lambda: one.status()["state"] == "builds [build 3/9] RUN cmake -B build", 60)
     again = Building(node.asked()).start()
     assert again["state"].startswith("builds"), "a second run finds it"
     node.go.touch()
@@ -211,7 +211,9 @@ def handed_on(store: Path, revision: str, tmp_path: Path, monkeypatch: pytest.Mo
 def imported(place: Place, file: Path) -> Mapping[str, Any]:
     asked = {"places": [place], "file": str(file)}
     main.COMMANDS["import"](asked)
-    status = until(lambda: told if (told := main.COMMANDS["importing"](asked))["state"] in ("done", "failed") else None)
+    status = until(
+        lambda: told if (told := main.COMMANDS["importing"](asked))["state"] in ("done", "failed") else None, 60
+    )
     assert status["state"] == "done", status
     main.COMMANDS["settle"]({**asked, "images": [{"image": NAME, "digest": ""}]})
     return main.COMMANDS["built"]({"places": [place], "image": NAME})

@@ -45,7 +45,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         daemon = subprocess.Popen(["containerd", "-c", str(folder / "config.toml")], stdout=log, stderr=log)
     until(lambda: (folder / "socket").exists() and not subprocess.run(
         ["ctr", "-a", str(folder / "socket"), "version"], capture_output=True
-    ).returncode)  # fmt: skip
+    ).returncode, 60)  # fmt: skip
     yield {"socket": str(folder / "socket"), "root": str(folder / "root")}
     daemon.terminate()
     daemon.wait(20)
@@ -62,7 +62,7 @@ def pulled(runtime: Runtime, image: str, folder: Path) -> list[dict[str, Any]]:
     """Every status until the end."""
     one = pull.Pull(runtime, image, folder)
     told = [one.start()]
-    until(lambda: told.append(one.status()) or told[-1]["state"] in ("done", "failed"))
+    until(lambda: told.append(one.status()) or told[-1]["state"] in ("done", "failed"), 60)
     return told
 
 
@@ -73,13 +73,13 @@ def test_a_pull_is_followed_in_bytes_and_held_by_its_digest(place: Place, regist
     registry.gate.clear()
     one = pull.Pull(runtime, registry.image, tmp_path)
     one.start()
-    half = until(lambda: told if (told := one.status())["files_done"] else None)
+    half = until(lambda: told if (told := one.status())["files_done"] else None, 60)
     assert half["state"] == "moving" and 0 < half["have"] < half["total"] and half["files"] == 2
     process = (one.folder / "pid").read_text()
     assert pull.Pull(runtime, registry.image, tmp_path).start()["state"] == "moving", "a second run finds it at work"
     assert (one.folder / "pid").read_text() == process
     registry.gate.set()
-    last = until(lambda: told if (told := one.status())["state"] in ("done", "failed") else None)
+    last = until(lambda: told if (told := one.status())["state"] in ("done", "failed") else None, 60)
     assert last["state"] == "done", last
     assert last["have"] == last["total"] > 2 * registry.size and last["files_done"] == 2
     tag = main.look(runtime, registry.image)["tag"]

@@ -184,7 +184,7 @@ def test_a_group_is_stopped_and_started_as_a_command_line_does(server: Server, s
     assert scaled(site) == {"glm-rank0": 0, "glm-rank1": 0, f"{OSS}-rank0": 1, "chat-rank0": 1}
     by = site.maps["stopped"]["data"]["glm"]
     assert by.startswith("alice on the page, ") and site.journal[-1].endswith(f" alice: {plan['will']}")
-    until(lambda: not [pod for pod in site.pods if pod["metadata"]["name"].startswith("glm")])
+    until(lambda: not [pod for pod in site.pods if pod["metadata"]["name"].startswith("glm")], 30)
     status, refused = post(server, "stop", {"group": "glm"}, session(server))
     assert status == 409 and refused["error"]["message"] == f"glm is stopped already, by {by}"
     _, plan = post(server, "start", {"group": "glm"}, session(server))
@@ -215,7 +215,7 @@ def test_one_starts_in_anothers_place_when_that_is_gone(
     assert plan["will"].endswith("; then start chat on spark4 (51.07 GiB)")
     assert done(server, "start", {"group": "chat"})[1]["said"] == f"chat starts once {OSS} is gone."
     assert (scaled(site)[f"{OSS}-rank0"], scaled(site)["chat-rank0"]) == (0, 0)
-    until(lambda: scaled(site)["chat-rank0"] == 1)
+    until(lambda: scaled(site)["chat-rank0"] == 1, 30)
     there = {pod["metadata"]["name"] for pod in site.pods}
     assert "chat-rank0-0" in there and f"{OSS}-rank0-0" not in there
     assert site.maps["stopped"]["data"]["chat"] == "" and site.maps["stopped"]["data"][OSS].startswith("alice on the")
@@ -229,7 +229,7 @@ def test_what_does_not_end_is_said_in_the_journal(
     recorded.one_place(site)
     site.ends = 60
     done(server, "start", {"group": "chat"})
-    until(lambda: site.journal[-1].endswith("alice: chat was not started: what is in its place did not end"))
+    until(lambda: site.journal[-1].endswith("alice: chat was not started: what is in its place did not end"), 30)
     assert scaled(site)["chat-rank0"] == 0
 
 

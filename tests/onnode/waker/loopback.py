@@ -387,7 +387,7 @@ class Waker:
         self.log = (site.folder / f"waker-{self.port}.log").open("w+")
         command = [sys.executable, "-I", "-B", "-c", start, *words, "--port", str(self.port)]
         self.process = subprocess.Popen(command, env=environment, stdout=self.log, stderr=subprocess.STDOUT)
-        until(lambda: self.get("/ready")[0] == 200)
+        until(lambda: self.get("/ready")[0] == 200, 20)
 
     def said(self) -> str:
         return Path(self.log.name).read_text()

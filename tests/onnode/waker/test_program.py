@@ -16,7 +16,7 @@ from tests.until import until
 def awake(made: Site, waker: Waker, name: str) -> Model:
     for one in made.models[name].sets:
         made.cluster.scale(one, 1)
-    until(lambda: waker.state(name) == "awake")
+    until(lambda: waker.state(name) == "awake", 20)
     return made.models[name]
 
 
@@ -83,7 +83,7 @@ def test_bodies_are_thrown_away(tmp_path: Path) -> None:
         waker = made.waker()
         before = _memory(waker)
         waiting = [waker.ask("chat", body=b"x" * (8 << 20)) for _ in range(12)]
-        until(lambda: waker.series('sparkloom_waker_waiting{group="chat",model="chat"}') == 12)
+        until(lambda: waker.series('sparkloom_waker_waiting{group="chat",model="chat"}') == 12, 20)
         assert _memory(waker) - before < 24 << 20
         for one in waiting:
             one.close()
@@ -98,7 +98,7 @@ def test_all_who_ask_share_one_start(tmp_path: Path) -> None:
     with site(tmp_path, "chat") as made:
         waker = made.waker()
         waiting = [waker.ask("chat") for _ in range(64)]
-        until(lambda: waker.series('sparkloom_waker_waiting{group="chat",model="chat"}') == 64)
+        until(lambda: waker.series('sparkloom_waker_waiting{group="chat",model="chat"}') == 64, 20)
         full = waker.whole("chat")
         assert (full.status, full.code, full.again) == (503, "queue_full", "5")
         assert all(Told.of(one).awake for one in waiting)
@@ -115,7 +115,7 @@ def test_without_a_stream_it_is_said_when_to_try_again(tmp_path: Path) -> None:
         assert 4 < time.monotonic() - begun < 8
         assert (told.status, told.awake, told.code, told.again) == (503, False, "model_wakes", "60")
         assert told.words.startswith("chat starts since ") and "try again in 8 min" in told.words
-        until(lambda: waker.state("chat") == "awake")
+        until(lambda: waker.state("chat") == "awake", 20)
         assert waker.whole("chat", stream=False).awake
 
 
@@ -128,10 +128,10 @@ def test_a_client_that_leaves_waits_no_more_and_what_was_begun_goes_on(tmp_path:
     with site(tmp_path, "chat", load=4.0) as made:
         waker = made.waker()
         connection = waker.ask("chat")
-        until(lambda: waker.series('sparkloom_waker_waiting{group="chat",model="chat"}') == 1)
+        until(lambda: waker.series('sparkloom_waker_waiting{group="chat",model="chat"}') == 1, 20)
         connection.close()
         until(lambda: waker.series('sparkloom_waker_waiting{group="chat",model="chat"}') == 0, 3)
-        until(lambda: waker.state("chat") == "awake")
+        until(lambda: waker.state("chat") == "awake", 20)
 
 
 def test_an_idle_group_sleeps_and_one_in_use_does_not(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_an_idle_group_sleeps_and_one_in_use_does_not(tmp_path: Path) -> None:
         time.sleep(9)
         assert made.cluster.up("chat") == 2
         model.clients = 0
-        until(lambda: waker.state("chat") == "asleep")
+        until(lambda: waker.state("chat") == "asleep", 20)
         assert waker.series('sparkloom_waker_sleeps_total{group="chat",model="chat"}') == 1
         assert made.cluster.changes[-2:] == [("chat-rank0", 0), ("chat-rank1", 0)]
         assert waker.whole("chat").awake  # and wakes again
@@ -166,7 +166,7 @@ def test_what_cannot_be_read_counts_as_use(tmp_path: Path) -> None:
         time.sleep(8)
         assert made.cluster.up("chat") == 2
         made.routers[0].counts = {"chat": (0, 0)}  # made anew: it counts from nothing
-        until(lambda: made.cluster.up("chat") == 0)
+        until(lambda: made.cluster.up("chat") == 0, 20)
 
 
 def test_two_routers_of_a_rollout_are_both_looked_at(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_two_routers_of_a_rollout_are_both_looked_at(tmp_path: Path) -> None:
         assert made.cluster.up("chat") == 2  # the old one still streams
         made.routers.remove(old)
         old.listening.close()
-        until(lambda: made.cluster.up("chat") == 0)
+        until(lambda: made.cluster.up("chat") == 0, 20)
 
 
 def test_mates_take_turns(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_mates_take_turns(tmp_path: Path) -> None:
         told = waker.whole("night")
         assert (told.status, told.code, told.again) == (503, "model_in_turn", "5")
         assert "night takes turns with day" in told.words
-        until(lambda: made.cluster.up("day") == 0)
+        until(lambda: made.cluster.up("day") == 0, 20)
         assert waker.whole("night").awake
         last = max(
             number for number, (name, count) in enumerate(made.cluster.changes) if name == "day-rank1" and not count
@@ -208,7 +208,7 @@ def test_a_request_that_comes_while_it_goes_wakes_it_again(tmp_path: Path) -> No
         waker = made.waker()
         model = awake(made, waker, "chat")
         model.drain = 3.0
-        until(lambda: made.cluster.up("chat") == 0)
+        until(lambda: made.cluster.up("chat") == 0, 20)
         assert waker.whole("chat").awake
         assert made.cluster.changes[-4:] == [(one, count) for count in (0, 1) for one in model.sets]
 
@@ -239,14 +239,14 @@ def test_without_the_api_nothing_is_changed_and_words_say_why(tmp_path: Path) ->
         until(lambda: "API answered 503" in waker.whole("chat").words, 60)
         assert len(made.cluster.changes) == changes
         made.cluster.away = False
-        until(lambda: waker.whole("chat").awake)
+        until(lambda: waker.whole("chat").awake, 20)
 
 
 def test_a_renewed_token_is_used(tmp_path: Path) -> None:
     with site(tmp_path, "chat") as made:
         made.waker()
         (made.given / "token").write_text("second")
-        until(lambda: "Bearer second" in made.cluster.tokens)
+        until(lambda: "Bearer second" in made.cluster.tokens, 20)
 
 
 def test_one_that_takes_over_changes_nothing_until_the_other_left(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
         ended = threading.Event()
         site.callback(ended.set)
         threading.Thread(target=_grow, args=(folder, counters, ended), daemon=True).start()
-        until(lambda: made.query("count(up == 1) == 7"))
+        until(lambda: made.query("count(up == 1) == 7"), 60, despite=(OSError,))
         time.sleep(8)
         yield made
 

@@ -84,9 +84,9 @@ def test_it_says_by_which_tables_it_goes_without_being_asked_for_a_model(router:
         return version_of_files(files)
 
     router.give(PEOPLE[:2])
-    until(lambda: version(router) == wanted())
+    until(lambda: version(router) == wanted(), 10)
     router.give(PEOPLE)
-    until(lambda: version(router) != wanted())
+    until(lambda: version(router) != wanted(), 10)
 
 
 def test_a_group_comes_and_goes_while_another_streams(router: Router, engines: dict[str, Engine]) -> None:
@@ -128,9 +128,9 @@ def test_an_engine_s_new_key_is_taken(router: Router, engines: dict[str, Engine]
 
     try:
         give(wrong)
-        until(lambda: router.post("beta").status == 401)
+        until(lambda: router.post("beta").status == 401, 10)
         give(right)
-        until(lambda: router.post("beta").status == 200)
+        until(lambda: router.post("beta").status == 200, 10)
     finally:
         router.groups = groups
         router.give(PEOPLE)
@@ -142,7 +142,7 @@ def test_a_group_that_is_listed_and_does_not_run(router: Router) -> None:
     router.groups = [*groups, replace(groups[0], name="away", address="away.invalid", port=30000, aliases=())]
     router.give(PEOPLE)
     try:
-        until(lambda: router.post("away").status != 404)
+        until(lambda: router.post("away").status != 404, 10)
         begun = time.monotonic()
         answer = router.post("away")
         assert answer.status == 503 and answer.code == "model_not_up" and answer.headers["retry-after"] == "15"

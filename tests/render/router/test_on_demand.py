@@ -97,7 +97,7 @@ def site(made: Site) -> Iterator[Site]:
     yield made
     made.waker.awake.set()
     if made.waker.held:
-        until(lambda: not made.waker.held)
+        until(lambda: not made.waker.held, 10)
 
 
 def test_while_it_is_awake_its_waker_hears_of_no_request(site: Site) -> None:
@@ -133,7 +133,7 @@ def test_a_stream_waits_for_its_waking_and_goes_on_when_the_engine_is_up(site: S
     site.asleep()
     before = used(site.router)
     waiting = site.ask(tokens=240)
-    until(lambda: site.waker.held == 1)
+    until(lambda: site.waker.held == 1, 10)
     assert site.waker.heard[0]["x-sparkloom-stream"] == "true"
     site.awake()
     heard = len(site.waker.heard)
@@ -156,7 +156,7 @@ def test_whoever_is_told_awake_reaches_the_engine_body_and_all(site: Site, megab
     body = json.dumps(asked(NAME, 1, "a" * (megabytes << 20)))
     with concurrent.futures.ThreadPoolExecutor(24) as pool:
         waiting = [pool.submit(site.router.ask, "POST", CHAT, body=body) for _ in range(4 if megabytes else 24)]
-        until(lambda: site.waker.held == len(waiting))
+        until(lambda: site.waker.held == len(waiting), 10)
         site.awake()
         site.waker.awake.set()
         assert {future.result(30).status for future in waiting} == {200}
@@ -180,7 +180,7 @@ def test_nobody_says_by_a_header_that_he_streams(site: Site) -> None:
 def test_a_client_that_leaves_is_noticed_by_the_waker(site: Site) -> None:
     site.asleep()
     connection = site.ask()
-    until(lambda: site.waker.held == 1)
+    until(lambda: site.waker.held == 1, 10)
     page = site.router.ask("GET", f"/stats/prometheus?filter={HELD_BACK}", port=site.router.terms.metrics_port)
     told = held_back(page.body.decode())
     assert told[LABEL] == 0 and told[f"{LABEL}+waker"] == 1, "as the page reads it"
@@ -238,7 +238,7 @@ def test_a_request_whose_engine_ends_before_its_first_word_ends_at_the_waker(sit
     asking = threading.Thread(target=lambda: answers.append(site.router.post(NAME, stream=False)))
     try:
         asking.start()
-        until(lambda: site.stat("upstream_rq_active") == 1)
+        until(lambda: site.stat("upstream_rq_active") == 1, 10)
         site.engine.down()
         asking.join(20)
         assert [answer.code for answer in answers] == ["model_wakes"] and len(site.waker.heard) == 1
@@ -284,7 +284,7 @@ def test_as_many_wait_at_the_waker_as_may_and_the_next_is_told_so(site: Site) ->
             connection = site.router.connect()
             connection.request("POST", CHAT, json.dumps(asked(NAME, 1)), bearer(ALICE))
             plugs.append(connection)
-        until(lambda: site.waker.held == most)
+        until(lambda: site.waker.held == most, 10)
         for _ in range(3):
             full = site.router.post(NAME)
             assert (full.status, full.code, full.headers["retry-after"]) == (503, "queue_full", "5")
@@ -307,7 +307,7 @@ def test_it_goes_on_demand_and_back_while_it_streams(made: Site) -> None:
         for now in ([replace(groups[0], waker=""), groups[1]], groups):
             router.groups = now
             router.give(PEOPLE)
-            until(partial(has_waker, router, bool(now[0].waker)))
+            until(partial(has_waker, router, bool(now[0].waker)), 10)
             assert router.post(NAME).status == 200
         assert b"[DONE]" in answer.read()
     finally:

@@ -290,7 +290,7 @@ def test_as_many_wait_as_may_and_the_next_is_told_so(router: Router, engines: di
     # two have its engine before the others come: to Envoy, who waits for a connection to be made waits too
     for thread, at_work in zip(asking[:2], (1, 2), strict=True):
         thread.start()
-        until(partial(has, router, at_work))
+        until(partial(has, router, at_work), 10)
     for thread in asking[2:]:
         thread.start()
     limit = time.monotonic() + 10

@@ -99,7 +99,7 @@ def test_a_request_wakes_it_streams_and_the_next_goes_to_it_straight(pair: Pair)
     try:
         until(lambda: pair.router.get("/v1/models/alpha").json["state"] == "up", 20)
         heard = pair.site.models["alpha"].asked[-1][0]
-        until(lambda: pair.site.models["alpha"].asked[-1][0].get("x-request-id") != heard.get("x-request-id"))
+        until(lambda: pair.site.models["alpha"].asked[-1][0].get("x-request-id") != heard.get("x-request-id"), 10)
         time.sleep(2 * IDLE)
         assert pair.site.cluster.up("alpha") == 2, "in use"
     finally:
