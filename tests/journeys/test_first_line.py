@@ -33,6 +33,8 @@ def test_what_replaces_a_guess_is_typed_and_the_guess_is_gone(terminal: Terminal
     seen = terminal.type("sparkloom import unknown.yaml -o mine.yml")
     seen.has("may not start: no facts", "vllm ~0.33.0", "instead: --config config.json", "instead: --engine-version")
     terminal.type("grep -c '^# ~ ' mine.yml").has("4")
+    seen = terminal.type("sparkloom lint mine.yml", 2).has("mine.yml:", "no facts of", "--config config.json")
+    assert "is missing" not in seen.text
     known = "--config config.json --engine-version 0.33.0"
     seen = terminal.type(f"sparkloom import unknown.yaml {known} -o mine.yml", None).has("vllm 0.33.0")
     assert "~ release" not in seen.text and "~ image" not in seen.text and "no facts" not in seen.text

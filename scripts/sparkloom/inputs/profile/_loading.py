@@ -16,6 +16,7 @@ from sparkloom.base import document
 from sparkloom.base.document import Document, Loc
 from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.base.repository import REPO
+from sparkloom.inputs.profile._facts import Named
 from sparkloom.inputs.profile._model import Profile, Sketch
 
 PROFILES = REPO / "model_profiles"
@@ -50,6 +51,7 @@ def load(name_or_path: str | Path, *, overrides: Iterable[str] = (), folder: Pat
     _refuse_idle_nulls(merged)
     for override in overrides:
         apply_override(merged, override)
+    _refuse_no_facts(merged)
     return LoadedProfile(path.stem, document.validate(Profile, merged), merged)
 
 
@@ -83,6 +85,17 @@ def _refuse_idle_nulls(merged: Document) -> None:
             problems.append(merged.problem((section, name), message, "nothing-to-remove"))
     if problems:
         raise InputError(problems)
+
+
+def _refuse_no_facts(merged: Document) -> None:
+    """What an import of an unknown model writes: one line says so, not one for each fact."""
+    model = merged.data.get("model")
+    if isinstance(model, dict) and "id" in model and model.keys() <= Named.model_fields.keys():
+        message = (
+            f"model: no facts of {model['id']} here; give `sparkloom import` --config config.json, or "
+            f"`sparkloom profile new {model['id']}` drafts a profile with them from the hub"
+        )
+        raise merged.refusal(("model",), message, "no-facts")
 
 
 def find(name_or_path: str | Path, folder: Path = PROFILES) -> Path:
