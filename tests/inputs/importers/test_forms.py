@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from sparkloom.base.errors import InputError
@@ -307,3 +309,45 @@ def test_a_page_with_a_recipe_in_it_is_a_page() -> None:
     found = read("# Head\n\nservices:\n\n```bash\nvllm serve a/b\n```\n\nmodel: [\n")
     assert [start.words for start in found.starts] == [["a/b"]]
     assert read("```\nvllm serve a/b --seed 1\n").starts[0].words == ["a/b", "--seed", "1"]  # its end was not copied
+
+
+def beside(folder: Path, variables: str, text: str) -> Found:
+    (folder / ".env").write_text(variables)
+    return source.read(text, str(folder / "compose.yml"), engines.programs())
+
+
+def test_compose_takes_variables_from_the_file_beside_it_but_no_secret(tmp_path: Path) -> None:
+    variables = "# mine\nMODEL=org/name # the small one\nexport TAG='v0.19.0'\nLENGTH=\nAPI_KEY=abc\nFAR=\"a b\"\n"
+    text = (
+        "services:\n  a:\n    image: vllm/vllm-openai:${TAG:?}\n    env_file: [.env, ../.env, /etc/hostname]\n"
+        "    command: --model ${MODEL} --max-model-len ${LENGTH:-4096} --api-key ${API_KEY} --seed ${SEED}\n"
+    )
+    found = beside(tmp_path, variables, text)
+    [start] = found.starts
+    assert start.image == "vllm/vllm-openai:v0.19.0"
+    assert " ".join(start.words).endswith("--model org/name --max-model-len 4096 --api-key ${API_KEY} --seed ${SEED}")
+    assert start.env == {"FAR": "a b", "LENGTH": ""}, "what compose itself took is no engine's"
+    told = {one.what: one.why for one in [*found.leftover, *start.leftover]}
+    assert told["${MODEL}"] == "org/name, from .env beside it"
+    assert {"env API_KEY", "service a: env_file ../.env", "service a: env_file /etc/hostname"} <= told.keys()
+    assert "abc" not in str(found)
+
+
+@pytest.mark.parametrize("name", ["-", "elsewhere/compose.yml"])
+def test_a_recipe_from_a_pipe_or_another_folder_reads_no_file_of_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / ".env").write_text("MODEL=org/name\n")
+    monkeypatch.chdir(tmp_path)
+    text = "services:\n  a:\n    image: vllm/vllm-openai:v0.19.0\n    command: --model ${MODEL}\n"
+    [start] = source.read(text, name, engines.programs()).starts
+    assert "${MODEL}" in start.words
+
+
+def test_a_script_that_sources_a_file_beside_it_has_its_values(tmp_path: Path) -> None:
+    (tmp_path / "mine.env").write_text("MODEL=org/name\nHF_TOKEN=hf_abc\n")
+    text = ". ./mine.env\nsource /etc/other.env\nvllm serve $MODEL --max-model-len $LENGTH --api-key $HF_TOKEN\n"
+    found = source.read(text, str(tmp_path / "run.sh"), engines.programs())
+    assert found.starts[0].words == ["org/name", "--max-model-len", "${LENGTH}", "--api-key", "${HF_TOKEN}"]
+    whys = [one.why for one in found.leftover]
+    assert sum("from beside" in why for why in whys) == 1 and sum("not known here" in why for why in whys) == 1

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from sparkloom.inputs.importers import syntax, vocabulary
+from sparkloom.inputs.importers import beside, syntax, vocabulary
 from sparkloom.inputs.importers.expansion import OPEN, Variables, total
 from sparkloom.inputs.importers.found import Found, Leftover, Programs, short
 from sparkloom.inputs.importers.lexer import Word, lex
@@ -146,6 +146,9 @@ class Reader(Starts):
             self._block(function.body, replace(v, given=given, depth=v.depth + 1))
         elif first == "shift" and v.given:
             del v.given[: 2 if texts[1:] == ["2"] else 1]
+        elif first in (".", "source") and (values := beside.known(self.file, texts[-1])):
+            v.values |= values
+            self.leftover.add(f"{where}: {short(' '.join(texts))}", "its values are taken, from beside the script")
         elif not self.words(texts, where, v, own) and not self._fed(command, texts, v) and first not in QUIET:
             why = CUT_OFF if first.startswith("-") else vocabulary.SHELL.get(first, NOT_RUN)
             if not texts[-1].endswith("activate"):
