@@ -346,7 +346,10 @@ def test_a_recipe_from_a_pipe_or_another_folder_reads_no_file_of_this_one(
 
 def test_a_script_that_sources_a_file_beside_it_has_its_values(tmp_path: Path) -> None:
     (tmp_path / "mine.env").write_text("MODEL=org/name\nHF_TOKEN=hf_abc\n")
-    text = ". ./mine.env\nsource /etc/other.env\nvllm serve $MODEL --max-model-len $LENGTH --api-key $HF_TOKEN\n"
+    text = (
+        "if [ -f mine.env ]; then\n  . ./mine.env\nfi\nsource /etc/other.env\n"
+        "vllm serve $MODEL --max-model-len $LENGTH --api-key $HF_TOKEN\n"
+    )
     found = source.read(text, str(tmp_path / "run.sh"), engines.programs())
     assert found.starts[0].words == ["org/name", "--max-model-len", "${LENGTH}", "--api-key", "${HF_TOKEN}"]
     whys = [one.why for one in found.leftover]

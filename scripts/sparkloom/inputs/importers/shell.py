@@ -87,7 +87,7 @@ class Reader(Starts):
             return any(fnmatchcase(subject, pattern.strip("\"'")) for pattern in condition if isinstance(pattern, str))  # type: ignore[attr-defined]
         said: bool | None = None
         for test in (s for s in condition if isinstance(s, syntax.Command)):  # type: ignore[attr-defined]
-            said = _verdict(test.words, v.expand(test.words), v)
+            said = self._verdict(test.words, v.expand(test.words), v)
             if said is None or (said and test.joint == "||") or (not said and test.joint == "&&"):
                 return said
         return said
@@ -120,11 +120,19 @@ class Reader(Starts):
         if texts[0] in ("read", "mapfile", "readarray"):
             self._told(command, texts, v)
             return True
-        verdict = _verdict(words, texts, v)
+        verdict = self._verdict(words, texts, v)
         if verdict is not None or (words[0].parts[:1] and words[0].parts[0].kind == "sum"):
             return verdict
         self._runs(command, texts, v, own)
         return None if texts[0] in ("[", "[[", "test") else True
+
+    def _verdict(self, words: Sequence[Word], texts: list[str], v: Variables) -> bool | None:
+        if words and words[0].parts and words[0].parts[0].kind == "sum":
+            said = v.computed(words[0].parts[0].text)
+            return None if said is None else bool(said)
+        if texts[1:2] in (["-f"], ["-e"]) and beside.variables(self.file, "".join(texts[2:3])):
+            return True
+        return _decided(texts)
 
     def _sets(self, how: str, words: Sequence[Word], v: Scope) -> None:
         """`export NAME=value` and its like."""
@@ -216,13 +224,6 @@ def _of_make(text: str) -> str:
     used = re.compile(r"\$\((\w+)\)|\{\{ *(\w+) *\}\}")
     text = used.sub(lambda use: f"${{{use[1] or use[2]}}}" if (use[1] or use[2]) in names else use[0], text)
     return re.sub(r"(?<!\\\n)^([ \t]+)[@-]+(?=\w)", r"\1", text, flags=re.MULTILINE)
-
-
-def _verdict(words: Sequence[Word], texts: list[str], v: Variables) -> bool | None:
-    if words and words[0].parts and words[0].parts[0].kind == "sum":
-        said = v.computed(words[0].parts[0].text)
-        return None if said is None else bool(said)
-    return _decided(texts)
 
 
 def _decided(words: list[str]) -> bool | None:
