@@ -66,11 +66,8 @@ class Client:
         from kubernetes import client
 
         if not Path(kubeconfig).is_file():
-            raise InputError.single(
-                kubeconfig,
-                "no such kubeconfig; `sparkloom up` writes it; cluster.kubernetes.kubeconfig in cluster.yml names it",
-                rule="missing-file",
-            )
+            told = "no such kubeconfig; `sparkloom up` writes it; cluster.kubernetes.kubeconfig in cluster.yml names it"
+            raise InputError.single(kubeconfig, told, rule="missing-file")
         try:
             made = cls(client.CoreV1Api(patience.api_client(kubeconfig)), namespace)
             own = made.core.api_client.configuration.cert_file

@@ -180,7 +180,15 @@ def locks(endpoint: Endpoint) -> list[str]:
 def prove(endpoint: Endpoint, key: str, max_tokens: int, say: Callable[[str], None], model: str = "") -> dict[str, Any]:
     """A streamed answer with the key; `smoke.NoAnswer` says what came instead."""
     prove_doors(endpoint)
-    return _asked(endpoint, key, max_tokens, say, model).as_dict()
+    # a router asks an engine every few seconds whether it is up: one that is since then is 503 till it heard so
+    limit = time.monotonic() + (HEARS if model else 0)
+    while True:
+        try:
+            return smoke.ask(endpoint.connect, say, max_tokens=max_tokens, key=key, model=model).as_dict()
+        except smoke.NoAnswer as error:
+            if "answered 503" not in str(error) or time.monotonic() > limit:
+                raise
+        time.sleep(1)
 
 
 def prove_doors(endpoint: Endpoint) -> None:
@@ -189,18 +197,6 @@ def prove_doors(endpoint: Endpoint) -> None:
         raise smoke.NoAnswer(f"no answer at {endpoint.url} ({endpoint.address}): {waiting}")
     if open_doors := locks(endpoint):
         raise smoke.NoAnswer("; ".join(open_doors))
-
-
-def _asked(endpoint: Endpoint, key: str, max_tokens: int, say: Callable[[str], None], model: str) -> smoke.Answer:
-    """A router asks an engine every few seconds whether it is up: one that is since then is 503 till it heard so."""
-    limit = time.monotonic() + (HEARS if model else 0)
-    while True:
-        try:
-            return smoke.ask(endpoint.connect, say, max_tokens=max_tokens, key=key, model=model)
-        except smoke.NoAnswer as error:
-            if "answered 503" not in str(error) or time.monotonic() > limit:
-                raise
-        time.sleep(1)
 
 
 def prove_router(endpoint: Endpoint, key: str) -> None:

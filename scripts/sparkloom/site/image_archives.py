@@ -85,7 +85,8 @@ def _add(brought: list[dict[str, Any]], archive: Path, need: Need) -> None:
 
 def _refusal(folder: Path, archives: Archives, need: Need, machine: str) -> Finding:
     near = "; ".join(_near(archives, need))
-    found = f"in no archive of {folder}" + (f" ({near})" if near else f" ({_listed(archives)})")
+    listed = f"there: {', '.join(path.name for path in archives)}" if archives else "no archive there"
+    found = f"in no archive of {folder} ({near or listed})"
     expected = f"{need.digest or 'its tag'} for {machine} ({need.where})"
     return Finding("localhost", need.image.partition("@")[0], found, expected, _advice(folder, need, machine))
 
@@ -100,10 +101,6 @@ def _near(archives: Archives, need: Need) -> Iterator[str]:
             elif reference.parse(need.image).tagged in image.names:
                 what = image.digest or "without a digest, as an older docker saves it: the pin cannot be checked"
                 yield f"{path.name} has it as {what}"
-
-
-def _listed(archives: Archives) -> str:
-    return f"there: {', '.join(path.name for path in archives)}" if archives else "no archive there"
 
 
 def _advice(folder: Path, need: Need, machine: str) -> str:

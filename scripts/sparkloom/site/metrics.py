@@ -117,7 +117,7 @@ def plan(
     another = bool(found.exporters) and scraper is not None
     objects = exporter.objects(cluster, images[0], another=another)
     if wish == "install":
-        peers = [prometheus.peer(cluster)]
+        peers = [{"podSelector": {"matchLabels": dict(labels.PROMETHEUS)}}]
         objects += prometheus.objects(cluster, images[1], keep_gb)
         told = f"a Prometheus of our own in {cluster.namespace}, which keeps {keep_gb} GB"
     elif scraper:

@@ -16,10 +16,11 @@ def to_end(cluster: Cluster, inventory: Inventory, word: str) -> dict[str, Any]:
     """For `teardown.plan`: what is the group's alone; a name that nothing here has is refused."""
     site = now.read(inventory)
     member = site.one(word)
-    runs = site.runs.get(member.name)
+    runs, image = site.runs.get(member.name), str(member.record.get("image") or "")
+    cache = pod.cache_of(member.name, image, cluster)
     return {
         "functions": _functions(cluster, member, runs.vf if runs else None),
-        "kernels": _kernels(cluster, member),
+        "kernels": [cache, f"{cache}.sealed"] if image else [],
         "own": {
             "name": member.name,
             "labels": sorted({names.marked(member.name), member.label}),
@@ -39,10 +40,3 @@ def _functions(cluster: Cluster, member: Observed, vf: int | None) -> dict[str, 
     mine = {e.interface for e in fabric.plan(seated).endpoints if e.vf == vf}
     found = {name: [f for f in nodes[name]["functions"] if f["interface"] in mine] for name in member.nodes}
     return {**none, **found}
-
-
-def _kernels(cluster: Cluster, member: Observed) -> list[str]:
-    if not member.record.get("image"):
-        return []
-    cache = pod.cache_of(member.name, str(member.record["image"]), cluster)
-    return [cache, f"{cache}.sealed"]

@@ -64,11 +64,8 @@ def networks(taker: Taker) -> bool:
     """The rails' attachments, our namespace when nobody else uses it, and Multus when it is ours: whether it stays."""
     pods = [*taker.found(PODS, namespace=taker.namespace), *_held(taker)]
     if pods and not taker.dry:
-        raise InputError.single(
-            taker.namespace,
-            f"found pods {', '.join(sorted(set(_names(pods))))}, expected none; {SERVING_FIRST}",
-            rule="in-use",
-        )
+        message = f"found pods {', '.join(sorted(set(_names(pods))))}, expected none; {SERVING_FIRST}"
+        raise InputError.single(taker.namespace, message, rule="in-use")
     taker.delete(NETWORKS, taker.found(NETWORKS, namespace=taker.namespace))
     taker.delete(PRIORITY, taker.found(PRIORITY))
     spaces = [one for one in taker.found(NAMESPACE) if one.metadata.name == taker.namespace]

@@ -47,11 +47,6 @@ def files(cluster: Cluster) -> dict[str, str]:
     return {"prometheus.yml": scraped, "rules.yml": alerts.text(alerts.of(cluster))}
 
 
-def peer(cluster: Cluster) -> dict[str, Any]:
-    """Itself, as a policy of who is asked names it."""
-    return {"podSelector": {"matchLabels": dict(labels.PROMETHEUS)}}
-
-
 EVERY = "15s"
 SAMPLES = 20_000  # of one page: an engine has some 2,000
 NODE = "__meta_kubernetes_pod_node_name"
@@ -162,7 +157,7 @@ def policies(namespace: str, peers: Sequence[dict[str, Any]]) -> list[dict[str, 
 
 def _heard(job: Job, peers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Nothing where nobody scrapes: to Kubernetes an empty list of peers means everybody."""
-    return [{"from": list(peers), "ports": [{"protocol": "TCP", "port": job.port}]}] if peers else []
+    return [{"from": list(peers), "ports": pod_defaults.tcp(job.port)}] if peers else []
 
 
 def _policy(name: str, namespace: str, pods: Mapping[str, str], **ways: list[dict[str, Any]]) -> dict[str, Any]:

@@ -175,9 +175,8 @@ def _halves(used: dict[str, Cage]) -> Iterator[Finding]:
     for node, cage in used.items():
         if len(cage.halves) < 2:
             fix = "one rail is written; dmesg for mlx5_core says why the other half did not start"
-            yield Finding(
-                node, "halves", f"one half of the {cage.name}: {cage.halves[0]['interface']}", "two", fix, "warning"
-            )
+            what = f"one half of the {cage.name}: {cage.halves[0]['interface']}"
+            yield Finding(node, "halves", what, "two", fix, "warning")
         for half in cage.halves:
             if not half["carrier"]:
                 fix = f"both halves share the cable, its ConnectX-7 is stuck: {DRAIN}"

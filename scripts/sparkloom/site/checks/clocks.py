@@ -31,13 +31,9 @@ def judge(probes: Mapping[str, Probe], tolerated: float) -> Iterator[Finding]:
         off = least - common if least > common else min(most - common, 0.0)
         if abs(off) > tolerated:
             others = "the other nodes" if len(ahead) > 1 else "this machine"
-            yield Finding(
-                node,
-                "clock",
-                f"{spelled(abs(off))} {'ahead of' if off > 0 else 'behind'} {others}",
-                f"at most {tolerated:g} s apart: certificates and etcd go by it",
-                f"{CURE}; preflight_clock_seconds",
-            )
+            found = f"{spelled(abs(off))} {'ahead of' if off > 0 else 'behind'} {others}"
+            expected = f"at most {tolerated:g} s apart: certificates and etcd go by it"
+            yield Finding(node, "clock", found, expected, f"{CURE}; preflight_clock_seconds")
     if len(ahead) > 1 and abs(common) > max(60.0, tolerated):
         where = f"{spelled(abs(common))} {'ahead of' if common > 0 else 'behind'} this machine"
         fix = "the clock of this machine"

@@ -54,9 +54,11 @@ def judge(
 
 def needs(cluster: Cluster, plan: Plan, machine: Machine, among: list[Machine]) -> list[Need]:
     """Who sends packets to this machine: the others, the pods, and on a Spark the rails."""
-    peers = [other for other in among if other.name != machine.name] if machine.role else []
-    wanted = [Need(Network(other.address), frozenset({machine.interface})) for other in peers if _plain(other.address)]
+    wanted: list[Need] = []
     if machine.role:
+        peers = [other.address for other in among if other.name != machine.name]
+        known = [address for address in peers if re.fullmatch(r"[\d.]+", address)]
+        wanted += [Need(Network(address), frozenset({machine.interface})) for address in known]
         given = {key: getattr(cluster.kubernetes, key) or usual for key, usual in K3S_NETWORKS.items()}
         wanted += [Need(Network(network)) for network in given.values()]
     for rail in cluster.fabric.rails if machine.spark else ():
@@ -85,7 +87,3 @@ def _within(network: Network, source: str) -> bool:
         return network.subnet_of(Network(source))
     except ValueError:  # IPv6
         return False
-
-
-def _plain(address: str) -> bool:
-    return bool(re.fullmatch(r"[\d.]+", address))

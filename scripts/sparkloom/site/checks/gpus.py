@@ -82,9 +82,8 @@ def _slices(cluster: Cluster, node: str, offered: int) -> Finding | None:
             f"sharing.timeSlicing.resources: [{{name: {gpu.RESOURCE}, replicas: {gpu.slices(cluster)}}}], under the "
             "same name (renameByDefault: false)"
         )
-        return Finding(
-            node, "GPU", _counted(offered), f"{gpu.slices(cluster)}, where groups share a Spark", fix, "warning"
-        )
+        expected = f"{gpu.slices(cluster)}, where groups share a Spark"
+        return Finding(node, "GPU", _counted(offered), expected, fix, "warning")
     return None
 
 

@@ -27,7 +27,7 @@ from sparkloom.site.checks import (
     ports,
     software,
 )
-from sparkloom.site.checks.report import SAID, unreached
+from sparkloom.site.checks.report import REACH, SAID, unreached
 from sparkloom.site.foreign import judge as foreign
 
 Probe = Mapping[str, Any]
@@ -43,7 +43,6 @@ SUDO = "run with -K, or let ansible_user use sudo without a password"
 RELEASE = re.compile(r'DGX_NAME="?DGX.Spark|GB10', re.I)
 # The range that NVIDIA's own kernel takes for the GPU of a GB10 (NV-Kernels pull request 396, 2026-04).
 GPU_IDS = range(0x2E00, 0x2E40)
-LOGIN = ("connection", "sudo", "python")
 ANY = ("disk", "clock", "time sync", "management", "hostname", "firewall")
 SPARKS_OWN = ("machine", "kernel", "driver", "gpu", "memory blocks")
 ON_RAILS = ("pcie", "firmware")
@@ -79,7 +78,7 @@ def names(cluster: Cluster) -> list[str]:
     """The checks, in the order of a report."""
     k3s = [*K3S, EXPOSURE] if cluster.kubernetes.provider == "k3s" else []
     rails = [f"rail {rail.name}" for rail in cluster.fabric.rails]
-    return [*LOGIN, *SPARKS_OWN, "memory", *k3s, *ANY, *rails, *(ON_RAILS if rails else ()), *ground.names()]
+    return [*REACH, *SPARKS_OWN, "memory", *k3s, *ANY, *rails, *(ON_RAILS if rails else ()), *ground.names()]
 
 
 def passed_over(cluster: Cluster) -> dict[str, set[str]]:
@@ -99,7 +98,8 @@ def judge(cluster: Cluster, probes: Mapping[str, Probe], expected: Expected, onl
             findings.append(_unusable(machine.name, probes.get(machine.name, {})))
             continue
         probe = read[machine.name]
-        findings += _system(machine.name, probe)
+        if (uid := probe["system"]["euid"]) != 0:
+            findings.append(Finding(machine.name, "sudo", f"uid {uid}", "root", SUDO))
         findings += _spark(machine.name, cluster, probe, expected) if machine.spark else ()
         findings += kubernetes_needs.judge(machine, probe, cgroup_v1=expected.cgroup_v1, adopt=expected.k3s_adopt)
         findings += _disks(machine, probe, expected)
@@ -128,12 +128,6 @@ def _unusable(node: str, probe: Probe) -> Finding:
     return unreached(node, why)
 
 
-def _system(node: str, probe: Probe) -> Iterator[Finding]:
-    told = probe["system"]
-    if told["euid"] != 0:
-        yield Finding(node, "sudo", f"uid {told['euid']}", "root", SUDO)
-
-
 def is_gb10(probe: Probe) -> bool:
     return bool(RELEASE.search(probe["system"]["release"])) or any(int(gpu, 16) in GPU_IDS for gpu in probe["gpus"])
 
@@ -157,13 +151,9 @@ def _no_gb10(node: str, probe: Probe) -> Finding:
     name = f"{release.splitlines()[0][:60]} in {file}" if release else f"no {file}"
     gpus = ", ".join(probe["gpus"]) or "none"
     product = probe["system"]["product"] or "unknown"
-    return Finding(
-        node,
-        "machine",
-        f"{name}; NVIDIA GPUs on PCI: {gpus}; the machine calls itself {product}",
-        'DGX_NAME="DGX Spark" there, or a GPU 10de:2e00 to 2e3f: a GB10 of any maker',
-        "cluster.expect_gb10: false in cluster.yml, when this is meant",
-    )
+    found = f"{name}; NVIDIA GPUs on PCI: {gpus}; the machine calls itself {product}"
+    expected = 'DGX_NAME="DGX Spark" there, or a GPU 10de:2e00 to 2e3f: a GB10 of any maker'
+    return Finding(node, "machine", found, expected, "cluster.expect_gb10: false in cluster.yml, when this is meant")
 
 
 def _disks(machine: Machine, probe: Probe, expected: Expected) -> Iterator[Finding]:

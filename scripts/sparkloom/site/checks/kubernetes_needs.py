@@ -86,9 +86,8 @@ def _box(node: str, memory: Mapping[str, float]) -> Iterator[Finding]:
     """A machine beside the Sparks; theirs is set by role node_base, and judged as an engine's."""
     if memory["MemTotal"] < LEAST_GIB:
         found, fix = f"{memory['MemTotal']:.1f} GiB", "a machine with more, or one of the Sparks as server"
-        yield Finding(
-            node, "memory", found, "2 GB, the least that K3s' documentation names for a server", fix, "warning"
-        )
+        expected = "2 GB, the least that K3s' documentation names for a server"
+        yield Finding(node, "memory", found, expected, fix, "warning")
     if memory["SwapTotal"] > 0:
         fix = "sudo swapoff -a, and take its line out of /etc/fstab (on a Raspberry Pi: dphys-swapfile)"
         found = f"{memory['SwapTotal']:.1f} GiB of swap"

@@ -70,9 +70,8 @@ def _reach(known: list[Machine], unread: set[str], read: Mapping[str, Probe]) ->
             askers = ", ".join(sorted(asking[machine.name]))
             yield _unreached(machine.name, f"no answer at {machine.address} to {askers}")
         elif lost:
-            yield _unreached(
-                machine.name, f"no answer from {', '.join(f'{name} at {at}' for name, at in lost.items())}"
-            )
+            named = ", ".join(f"{name} at {at}" for name, at in lost.items())
+            yield _unreached(machine.name, f"no answer from {named}")
 
 
 def _unreached(where: str, found: str) -> Finding:

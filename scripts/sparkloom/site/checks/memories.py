@@ -39,15 +39,13 @@ def blocks(node: str, probe: Mapping[str, Any]) -> Iterator[Finding]:
     free, large = memory["blocks"]["free_gib"], memory["blocks"]["large_gib"]
     if memory["gpu_processes"] or free < TELLING_GIB or large >= LARGE_GIB:
         return
-    yield Finding(
-        node,
-        "memory blocks",
-        f"{large:.1f} of {free:.1f} GiB free lie in blocks of 16 MiB or more",
-        f"{LARGE_GIB:g} GiB: with less a load crawls, or ends with NV_ERR_NO_MEMORY",
+    found = f"{large:.1f} of {free:.1f} GiB free lie in blocks of 16 MiB or more"
+    expected = f"{LARGE_GIB:g} GiB: with less a load crawls, or ends with NV_ERR_NO_MEMORY"
+    fix = (
         "sync; echo 3 | sudo tee /proc/sys/vm/drop_caches; echo 1 | sudo tee /proc/sys/vm/compact_memory; reboot the "
-        "node when preflight says the same again",
-        "warning",
+        "node when preflight says the same again"
     )
+    yield Finding(node, "memory blocks", found, expected, fix, "warning")
 
 
 def free_to_cuda(probes: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
@@ -74,13 +72,9 @@ def returned(now: Mapping[str, Mapping[str, Any]], before: Mapping[str, float], 
         if memory["available_gib"] >= wanted:
             continue
         holder, cure = _holder(memory, memory["total_gib"] - memory["available_gib"])
-        yield Finding(
-            node,
-            "memory is back",
-            f"{memory['available_gib']:.1f} GiB available {memory['waited']:.0f} s after the stop; {holder}",
-            f"{wanted:.0f} GiB: {before[node]:.0f} before the model was loaded, less model_serving_memory_slack_gib",
-            cure,
-        )
+        found = f"{memory['available_gib']:.1f} GiB available {memory['waited']:.0f} s after the stop; {holder}"
+        loaded = f"{before[node]:.0f} before the model was loaded, less model_serving_memory_slack_gib"
+        yield Finding(node, "memory is back", found, f"{wanted:.0f} GiB: {loaded}", cure)
 
 
 def _holder(memory: Mapping[str, Any], used: float) -> tuple[str, str]:

@@ -66,6 +66,5 @@ def _errors(node: str, half: Mapping[str, Any]) -> Iterator[Finding]:
         "they come back under load, cool it or hold its clock (sudo nvidia-smi -lgc 0,2000), else ask the maker"
     )
     found = f"{_name(half)} counted {', '.join(parts)} since the start"
-    yield Finding(
-        node, CHECK, found, "none that is not corrected: a fatal one took whole nodes with it", fix, "warning"
-    )
+    expected = "none that is not corrected: a fatal one took whole nodes with it"
+    yield Finding(node, CHECK, found, expected, fix, "warning")

@@ -162,11 +162,9 @@ def _cable(node: str, rail: Rail, port: Port, ports: list[Port]) -> str:
 def _functions(node: str, cluster: Cluster, rail: Rail, port: Port) -> Iterator[Finding]:
     wanted = 0 if cluster.fabric.whole(rail) else cluster.fabric.vfs_per_rail
     if port["total_vfs"] < wanted:
-        yield _finding(
-            node,
-            rail,
-            f"{port['interface']} offers {port['total_vfs']} virtual functions",
-            f"{wanted}",
+        found = f"{port['interface']} offers {port['total_vfs']} virtual functions"
+        cure = (
             "SRIOV_EN and NUM_OF_VFS in its firmware (mlxconfig), fabric.vfs_per_rail in fabric.yml, or attach: pf for "
-            f"rail {rail.half} where this half cannot: pods then get the whole port",
+            f"rail {rail.half} where this half cannot: pods then get the whole port"
         )
+        yield _finding(node, rail, found, f"{wanted}", cure)

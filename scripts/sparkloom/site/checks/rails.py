@@ -119,13 +119,9 @@ def _endpoint(endpoint: Endpoint, probe: Probe) -> Iterator[Finding]:
         yield Finding(node, name, f"{endpoint.interface} with {addresses}", endpoint.cidr, AGAIN)
     elif not any(_is_rocev2(gid, endpoint.address) for gid in link["gids"]):
         kinds = ", ".join(f"{gid['index']}:{gid['type']} {gid['gid']}" for gid in link["gids"]) or "no RDMA device"
-        yield Finding(
-            node,
-            name,
-            f"GIDs of {endpoint.interface}: {kinds}",
-            f"a RoCE v2 GID for {endpoint.address}",
-            "rdma link on the node: without this GID queue pairs fail with 'Network is unreachable'",
-        )
+        found, expected = f"GIDs of {endpoint.interface}: {kinds}", f"a RoCE v2 GID for {endpoint.address}"
+        change = "rdma link on the node: without this GID queue pairs fail with 'Network is unreachable'"
+        yield Finding(node, name, found, expected, change)
 
 
 def _extra(node: str, cluster: Cluster, plan: Plan, links: Mapping[str, Any]) -> Iterator[Finding]:
@@ -142,9 +138,8 @@ def _extra(node: str, cluster: Cluster, plan: Plan, links: Mapping[str, Any]) ->
                 yield Finding(node, what, f"{name} with {cidr}{holder}", f"{own.cidr} alone", change)
             rail = None if own else cluster.fabric.rail_over(ipaddress.IPv4Interface(cidr).network)
             if rail:
-                yield Finding(
-                    node, f"rail {rail.name}", f"{name} with {cidr}{holder}", "nothing of this rail there", change
-                )
+                found = f"{name} with {cidr}{holder}"
+                yield Finding(node, f"rail {rail.name}", found, "nothing of this rail there", change)
 
 
 def _is_rocev2(gid: Mapping[str, Any], address: str) -> bool:
@@ -184,13 +179,9 @@ def _silent(node: str, interface: str, silent: list[Mapping[str, Any]], *, every
     peers = "any other node" if everyone else ", ".join(ping["node"] for ping in silent)
     blamed = node if everyone else peers
     size = silent[0]["payload"] + 28
-    return Finding(
-        node,
-        f"{interface} to {peers}",
-        f"no answer to {size} byte packets ({'smaller ones pass' if small_ok else 'nothing passes'})",
-        "an answer",
-        f"the MTU of the switch's ports and of {blamed}; or fabric.mtu in fabric.yml"
-        if small_ok
-        else f"the cable, the switch's VLAN, and the same rail of {blamed}; sparkloom fabric discover says who is "
-        "behind which cable",
-    )
+    found = f"no answer to {size} byte packets ({'smaller ones pass' if small_ok else 'nothing passes'})"
+    change = f"the cable, the switch's VLAN, and the same rail of {blamed}"
+    change += "; sparkloom fabric discover says who is behind which cable"
+    if small_ok:
+        change = f"the MTU of the switch's ports and of {blamed}; or fabric.mtu in fabric.yml"
+    return Finding(node, f"{interface} to {peers}", found, "an answer", change)

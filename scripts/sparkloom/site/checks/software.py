@@ -46,13 +46,9 @@ def kernel(node: str, probe: Probe, allowed: Collection[str]) -> Iterator[Findin
     memory = probe["memory"]["gib"]
     stray = memory["CmaFree"] - memory["CmaTotal"]
     if stray > STRAY_GIB and not cured:
-        yield Finding(
-            node,
-            "kernel",
-            f"{release} with {stray:.1f} GiB free of memory that belongs to no CMA area (kexec handover's reserve)",
-            "CmaFree no larger than CmaTotal in /proc/meminfo; with it ibv_reg_mr fails with ENOMEM",
-            f"{CURE}; {ALLOW}",
-        )
+        found = f"{release} with {stray:.1f} GiB free of memory that belongs to no CMA area (kexec handover's reserve)"
+        expected = "CmaFree no larger than CmaTotal in /proc/meminfo; with it ibv_reg_mr fails with ENOMEM"
+        yield Finding(node, "kernel", found, expected, f"{CURE}; {ALLOW}")
     elif entry is None:
         found, listed = f"{release}, of which nothing is known", "one of scripts/sparkloom/site/checks/kernels.yml"
         yield Finding(node, "kernel", found, listed, f"watch the first start; {ALLOW}", "warning")

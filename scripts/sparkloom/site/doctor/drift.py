@@ -20,21 +20,18 @@ SHOWN, BEFORE = 80, 24  # characters of a value, and how many of them before the
 
 def items(event: Event) -> list[Item]:
     result = event["result"]
+    printed = [line for line in result.get("stdout_lines") or () if line.startswith(CHANGED)]
     named = [
-        *_described(result.get("drift")),
+        # modules that know it best name it themselves
+        *((str(entry["what"]), str(entry["found"]), str(entry["expected"])) for entry in result.get("drift") or ()),
         *_files(result),
-        *_links(result.get("links")),
+        *((str(link), "other MTU or address", AS_PLANNED) for link in result.get("links") or ()),
         *_units(result.get("done")),
-        *((PRINTED[event["area"]], line.removeprefix(CHANGED), AS_PLANNED) for line in _printed(result)),
+        *((PRINTED[event["area"]], line.removeprefix(CHANGED), AS_PLANNED) for line in printed),
         *_objects(result.get("differing", ())),
     ]
-    return named or [_whole(event)]
-
-
-def _described(drift: Any) -> Iterator[Item]:
-    """Modules that know it best name it themselves."""
-    for entry in drift or ():
-        yield str(entry["what"]), str(entry["found"]), str(entry["expected"])
+    # a module that gives no detail: the task's own name says what it keeps
+    return named or [(event["task"], "would change", "no change")]
 
 
 def _files(result: dict[str, Any]) -> Iterator[Item]:
@@ -64,20 +61,11 @@ def _lines(before: str, after: str) -> tuple[str, str]:
     return (f"'{gone[0]}'{more}" if gone else "a line too few", f"'{come[0]}'" if come else "no such line")
 
 
-def _links(links: Any) -> Iterator[Item]:
-    for link in links or ():
-        yield str(link), "other MTU or address", AS_PLANNED
-
-
 def _units(steps: Any) -> Iterator[Item]:
     """What systemctl would be asked to do, one line each: `enable x.service`."""
     for step in steps or ():
         verb, _, unit = str(step).rpartition(" ")
         yield f"unit {unit}", f"waits for '{verb}'", AS_PLANNED
-
-
-def _printed(result: dict[str, Any]) -> list[str]:
-    return [line for line in result.get("stdout_lines") or () if line.startswith(CHANGED)]
 
 
 def _objects(objects: Sequence[dict[str, Any]]) -> Iterator[Item]:
@@ -142,8 +130,3 @@ def _opaque(text: str) -> bool:
 
 def _weighed(text: str) -> str:
     return f"{len(text)} characters, sha256 {hashlib.sha256(text.encode()).hexdigest()[:12]}"
-
-
-def _whole(event: Event) -> Item:
-    """A module that gives no detail: the task's own name says what it keeps."""
-    return event["task"], "would change", "no change"

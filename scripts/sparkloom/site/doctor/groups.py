@@ -48,11 +48,6 @@ def variables(group: Mapping[str, Any]) -> Data:
     }
 
 
-def demanded(each: Iterable[Mapping[str, Any]]) -> set[str]:
-    """Labels of those that are on demand."""
-    return {str(group["label"]) for group in each if group.get("on_demand")}
-
-
 def registered(machines: Mapping[str, Data], group: str) -> dict[str, Any]:
     """What the machines registered, with the weights of that group."""
     return {host: ChainMap(seen.get(KNOWN, {}).get(group, {}), seen) for host, seen in machines.items()}

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from sparkloom.base.finding import Finding
+from sparkloom.base.finding import Finding, Severity
 from sparkloom.inputs.cluster import Cluster, Rail
 from sparkloom.launch.fabric import Plan
 from sparkloom.site.foreign import netplan
@@ -60,9 +60,8 @@ def judge(cluster: Cluster, plan: Plan, node: str, network: Network | None, adop
 
 
 def _finding(node: str, claim: Claim, adopt: bool) -> Finding:
-    finding = Finding(
-        node, f"rail {claim.rail}", claim.found, EXPECTED, claim.fix, "warning" if claim.warns else "error"
-    )
+    severity: Severity = "warning" if claim.warns else "error"
+    finding = Finding(node, f"rail {claim.rail}", claim.found, EXPECTED, claim.fix, severity)
     if adopt and claim.adoptable and not claim.warns:
         taken = "nothing: playbooks/fabric.yml takes it over (fabric_adopt), teardown_fabric gives it back"
         return replace(finding, fix=taken, severity="warning")

@@ -49,11 +49,6 @@ def _all(
     }
 
 
-def awake(sets: Sequence[Any]) -> bool:
-    """Whether a rank is wanted of a group that is set up so; one that sleeps keeps its StatefulSets, without pods."""
-    return any(one.spec.replicas != 0 for one in sets)
-
-
 def on_demand(listed: Serving) -> set[str]:
     """Labels of the list's groups that are on demand: how many pods they have is their waker's to say."""
     return {marked(entry.called) for entry in listed.entries if entry.on_demand}
@@ -109,7 +104,8 @@ def _running(record: Mapping[str, Any], look: Look, cluster: Cluster) -> Running
         only=any(v.name == "key" and v.secret and v.secret.secret_name == ONLY_KEY for v in volumes),
         stopped=stopped(mine, look.stops),
         config_hash=str(record.get("config_hash") or ""),
-        awake=awake(mine),
+        # whether a rank of it is wanted: one that sleeps keeps its StatefulSets, without pods
+        awake=any(one.spec.replicas != 0 for one in mine),
         whole=len(mine) >= len(ranks),
     )
 

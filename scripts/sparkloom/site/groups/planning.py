@@ -19,7 +19,6 @@ from sparkloom.inputs.serving import called, whole
 from sparkloom.judge.fleet import FleetPlan, steps
 from sparkloom.launch import downloads, fleet_record
 from sparkloom.launch.groups import Placed, Running
-from sparkloom.onnode.now.labels import ONLY_SERVED
 from sparkloom.render.manifests import names
 from sparkloom.site import client
 from sparkloom.site.groups import observed
@@ -207,12 +206,6 @@ def keep(cluster: Cluster) -> list[str]:
     runs = observed.running(cluster)
     fleet_record.write(fleet_record.path(cluster.name), runs.values())
     return [name for name, one in runs.items() if not one.awake and not one.stopped]
-
-
-def forget(cluster: Cluster, kept: Iterable[str]) -> None:
-    """The record of a last proved start, where no group has it any more."""
-    if ONLY_SERVED not in set(kept):
-        client.of(cluster).remove_config_map(ONLY_SERVED)
 
 
 def entry(listed: list[Any], group: str, chosen: str) -> list[Any]:

@@ -16,6 +16,7 @@ from sparkloom.base.finding import Finding, errors
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.judge.fleet.steps import STAYS
 from sparkloom.onnode import stopping
+from sparkloom.onnode.now.labels import ONLY_SERVED
 from sparkloom.render.manifests import names, pod
 from sparkloom.site import client
 from sparkloom.site.checks import kubernetes, memories
@@ -201,7 +202,8 @@ class Reconciler:
             sets.scale_waker(self.reached, 1, self.say)
         if self.run.listed:  # a proof takes these away, too; where all sleep none was asked for
             self.changed += [{"name": gone} for gone in leftovers.take(self.reached, self._labels())]
-        planning.forget(self.cluster, [one["served"] for one in self.run.groups])
+        if all(one["served"] != ONLY_SERVED for one in self.run.groups):  # no group has that record any more
+            self.reached.remove_config_map(ONLY_SERVED)
         self.run.asleep = planning.keep(self.cluster)
         if self.run.renewed:  # a run that was stopped did not come to them
             self._keep()

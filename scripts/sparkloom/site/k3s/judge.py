@@ -29,9 +29,8 @@ State = Mapping[str, Any]
 def refusals(host: str, wanted: Mapping[str, Any], state: State, options: Options) -> Iterator[Finding]:
     """Why nothing must be changed on this machine."""
     if state["machine"] not in ARCHITECTURES:
-        yield Finding(
-            host, "architecture", state["machine"], " or ".join(ARCHITECTURES), "K3s needs another machine here"
-        )
+        expected = " or ".join(ARCHITECTURES)
+        yield Finding(host, "architecture", state["machine"], expected, "K3s needs another machine here")
         return
     for item in artifacts(options, state["machine"]):
         if not item["sha256"]:
@@ -212,11 +211,8 @@ def every(options: Options, cluster: Cluster, ours: Mapping[str, str], engines: 
         if image and where[variable]
     ]
     # what is built here cannot come before the cluster that it is built for
-    return [need for need in [*found, *engines] if not mirrored(options, need.image) and not _built(need.image)]
-
-
-def _built(image: str) -> bool:
-    return image.startswith(f"{HOST}/")
+    from_elsewhere = [need for need in [*found, *engines] if registry(need.image) != HOST]
+    return [need for need in from_elsewhere if not mirrored(options, need.image)]
 
 
 def engine(loaded: LoadedProfile, nodes: Sequence[str], take: str, lock: Path) -> Need:

@@ -147,10 +147,8 @@ class Doctor:
             if "marks" in entry:
                 registered["__doctor_marks"] = entry["marks"]
                 continue
-            task, group = (
-                role_files.own(entry["role"], entry["area"], entry["task"], entry["register"]),
-                entry.get("group", ""),
-            )
+            task = role_files.own(entry["role"], entry["area"], entry["task"], entry["register"])
+            group = entry.get("group", "")
             if task.role in self.roles:
                 self._hear(task, entry["answer"], host, group)
             kept = registered[groups.KNOWN].setdefault(group, {}) if group else registered
@@ -245,10 +243,10 @@ class Doctor:
             return asked.run(task.module, asked.args(task))
         assert api
         try:
-            wanted = asked.args(task)["definition"]
-            differing = api.differing(wanted, groups.demanded(asked.known.get(groups.KNOWN, ())))
+            wanted, each = asked.args(task)["definition"], asked.known.get(groups.KNOWN, ())
+            differing = api.differing(wanted, {str(group["label"]) for group in each if group.get("on_demand")})
         except (ApiException, HTTPError) as error:
             return {"failed": True, "msg": f"the API server: {getattr(error, 'reason', '') or error}"}
         names = {(one["kind"], one["name"]) for one in differing}
-        each = [{"changed": (one["kind"], one["metadata"]["name"]) in names} for one in wanted]
-        return {"changed": bool(differing), "differing": differing, "result": {"results": each}}
+        results = [{"changed": (one["kind"], one["metadata"]["name"]) in names} for one in wanted]
+        return {"changed": bool(differing), "differing": differing, "result": {"results": results}}

@@ -37,7 +37,8 @@ def give(
     cluster, dry = context.cluster, context.dry
     reached = client.of(cluster)
     runs = observed.running(cluster)
-    found = router.models(serving.from_vars(_listed(context, profile), cluster), cluster, runs)
+    listed = ansible.listed(context.vars) or {"profile": profile or None}
+    found = router.models(serving.from_vars(listed, cluster), cluster, runs)
     asleep = {name for name, one in runs.items() if not one.awake and not one.stopped}
     stopped = {name for name, one in runs.items() if one.stopped}
     page = reached.has_service(objects.PAGE)
@@ -75,8 +76,3 @@ def give(
         "stopped": sorted(stopped),
         "msg": f"{len(known)} keys and {len(found)} models for the router{effective}",
     }
-
-
-def _listed(context: Context, profile: str) -> Data:
-    """The inventory's list, else the one profile."""
-    return ansible.listed(context.vars) or {"profile": profile or None}
