@@ -191,12 +191,9 @@ def removable(models: Sequence[Mapping[str, Any]], asked: Sequence[str]) -> None
     """What the profile of this site serves is not taken away under it."""
     needed = sorted({str(model["id"]) for model in models} & set(asked))
     if needed:
-        raise InputError.single(
-            "model_store_remove",
-            f"{', '.join(needed)} is what the profile of this site serves; change `profile` in "
-            "group_vars/all/cluster.yml first",
-            rule="model-in-use",
-        )
+        message = f"{', '.join(needed)} is what the profile of this site serves"
+        cure = "change `profile` in group_vars/all/cluster.yml first"
+        raise InputError.single("model_store_remove", f"{message}; {cure}", rule="model-in-use")
 
 
 def amount(size: float) -> str:

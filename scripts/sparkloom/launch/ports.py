@@ -6,10 +6,10 @@ rendezvous, which the supervisors held, and ends with "is not available".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sparkloom.base.errors import InputError, Problem
+from sparkloom.base.errors import Problem
 from sparkloom.inputs.profile import LoadedSketch
 
 RENDEZVOUS = 20000  # the ranks of one group meet here, on the first rail
@@ -65,11 +65,6 @@ def faults(loaded: LoadedSketch, taken: Sequence[Port]) -> list[Problem]:
     return [
         loaded.document.problem(_place(port), f"{port.said or port.what}: {text}", "port-clash") for port, text in found
     ]
-
-
-def check(loaded: LoadedSketch, taken: Iterable[Port]) -> None:
-    if problems := faults(loaded, list(taken)):
-        raise InputError(problems)
 
 
 def _place(port: Port) -> tuple[str, ...]:

@@ -141,7 +141,8 @@ def resolve(
     )  # fmt: skip
     flags, variables = engine.canonical(spelled), {variable.name: variable.value for variable in ranks[0].env}
     taken = (*engine.ports(flags, variables, spoken, len(ranks)), *ports.OURS)
-    ports.check(loaded, taken)
+    if problems := ports.faults(loaded, taken):
+        raise InputError(problems)
     kind: type[LaunchSketch] = Launch if isinstance(loaded, LoadedProfile) else LaunchSketch
     return kind(
         profile=loaded, engine=engine.name, release=spoken, image=lock_file.at(image_reference(loaded), cluster.images),

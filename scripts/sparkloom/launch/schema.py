@@ -20,9 +20,8 @@ Schema = dict[str, Any]
 def build() -> Schema:
     schema = Profile.model_json_schema()
     definitions = schema["$defs"]
-    names = sorted(
-        engines.names(), key=lambda name: (len(releases.known(name)), name), reverse=True
-    )  # best known first
+    # best known first
+    names = sorted(engines.names(), key=lambda name: (len(releases.known(name)), name), reverse=True)
     definitions["Engine"]["properties"]["name"] = {"enum": names, "type": "string"}
     for definition in (schema, *definitions.values()):
         _loosen(definition)

@@ -81,12 +81,10 @@ class Reading:
         name, equals, attached = stray.words[0].partition("=")
         values = [attached] if equals else stray.words[1:]
         key = name.lstrip("-").replace("-", "_")
-        other = next((c for c in self._others() if c.flag(name) is not None), None)
-        if other is not None:
-            flag = other.flag(name)
-            assert flag is not None
-            key = key_of(flag, name, other, self.adapter.called.values())
-            said.flags[key] = readings.of(flag, values)
+        others = (self.catalog.of(release) for release in reversed(releases.known(self.catalog.engine)))
+        if having := next(((flag, other) for other in others if (flag := other.flag(name))), None):
+            key = key_of(having[0], name, having[1], self.adapter.called.values())
+            said.flags[key] = readings.of(having[0], values)
             return
         near = [
             known
@@ -104,9 +102,6 @@ class Reading:
     def _refused(self, text: str, message: str, fix: str, said: Said, rule: str = "flag-extra-value") -> None:
         said.leftover.add(short(text), message)
         said.findings.append(Finding(self.start.where, rule, message, expected="", fix=fix))
-
-    def _others(self) -> list[Catalog]:
-        return [self.catalog.of(release) for release in reversed(releases.known(self.catalog.engine))]
 
     def _use(self, use: Use, said: Said) -> None:
         key = key_of(use.flag, use.spelled, self.catalog, self.adapter.called.values())
@@ -188,10 +183,8 @@ class Reading:
     def _flag(self, key: str, use: Use, said: Said) -> None:
         value = readings.of(use.flag, use.values)
         if key in said.flags and said.flags[key] != value:
-            said.leftover.add(
-                f"{use.spelled} {short(argv.as_word(said.flags[key]))}",
-                "given again later in the line: the engine takes the last",
-            )
+            first = f"{use.spelled} {short(argv.as_word(said.flags[key]))}"
+            said.leftover.add(first, "given again later in the line: the engine takes the last")
         said.flags[key] = value
         problems = [p for p in argv.refused(use, self.catalog) if p.kind in FORKED and NO_JSON not in p.message]
         if problems and self.forked and key not in said.fork:
@@ -208,9 +201,8 @@ class Reading:
             return
         repository, _, kind = text.partition(":") if self.adapter.one_file else (text, "", "")
         if kind:
-            said.leftover.add(
-                f"-hf {text}", f"which file of the repository {kind} is, is not known here; write it as model.file"
-            )
+            why = f"which file of the repository {kind} is, is not known here; write it as model.file"
+            said.leftover.add(f"-hf {text}", why)
         said.model = repository
 
 
@@ -248,12 +240,8 @@ def backend(said: Said, placed: Mapping[str, int], leftover: Leftovers) -> None:
         return
     many = placed["nodes"] > 1
     if said.backend == "ray":
-        why = (
-            "translated: ranks meet by vLLM's own --nnodes, --node-rank and --headless"
-            if many
-            else "one Spark needs no Ray"
-        )
-        leftover.add("--distributed-executor-backend ray", why)
+        how = "translated: ranks meet by vLLM's own --nnodes, --node-rank and --headless"
+        leftover.add("--distributed-executor-backend ray", how if many else "one Spark needs no Ray")
     elif said.backend != "mp" or not many:
         said.flags["distributed_executor_backend"] = said.backend
 

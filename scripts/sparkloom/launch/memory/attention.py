@@ -77,14 +77,13 @@ def _plain(
 ) -> list[TensorGroup]:
     hidden, size, value = model.hidden, weight(precision), value or head
     heads = kv_heads_per_rank(keys, tp)
+    per_rank = f"{heads:g} head(s) per rank"
     gates = 2 if model.attention.output_gate else 1
     ends = hidden * (queries * head * gates + queries * value) / tp
     copies = hidden * heads * (head + value)
     return [
         TensorGroup(f"{name}: query, output", layers * ends * size, "always", f"{precision}, split over {tp}"),
-        TensorGroup(
-            f"{name}: key, value", layers * copies * size, "always", f"{precision}, {heads:g} head(s) per rank"
-        ),
+        TensorGroup(f"{name}: key, value", layers * copies * size, "always", f"{precision}, {per_rank}"),
     ]
 
 

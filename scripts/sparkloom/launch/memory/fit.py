@@ -44,8 +44,8 @@ class Ledger:
         self.memory[name] = Figure(value, formula, origin)
         return value
 
-    def limit(self, name: str, value: float | int | None, formula: str, origin: str = "computed") -> None:
-        self.limits[name] = Figure(value, formula, origin)
+    def limit(self, name: str, value: float | int | None, formula: str) -> None:
+        self.limits[name] = Figure(value, formula)
 
     def close(self, fits: bool | None, reason: str, short: float = 0.0) -> Fit:
         return Fit(fits, reason, self.memory, self.limits, tuple(self.notes), max(0.0, short))
@@ -55,7 +55,8 @@ def weigh(view: ModelView, ledger: Ledger, overhead: Figure | None = None) -> fl
     """Weights per rank: computed from the facts; where a rank was weighed, that figure is the one used."""
     model, parallel = weights.held(view), view.parallel
     tensors = weights.gib(model, parallel) * _group_doubt(view)
-    extra = overhead or load_overhead(view)
+    plain = view.model.checkpoint.packing == "bf16"
+    extra = overhead or (constants.LOAD_OVERHEAD_PLAIN_GIB if plain else constants.LOAD_OVERHEAD_GIB)
     doubt = weights.disagreement(view.model)
     if doubt and not model.measured.weights_gib_per_rank:
         ledger.notes.append(f"{doubt.text}: the {'lighter' if view.hopeful else 'heavier'} of the two is counted")
@@ -66,19 +67,11 @@ def weigh(view: ModelView, ledger: Ledger, overhead: Figure | None = None) -> fl
     )
     measured = model.measured.weights_gib_per_rank.get(f"tp{parallel.tp}-ep{parallel.ep}")
     used = computed if measured is None or parallel.pp * parallel.dp > 1 else measured
-    if measured is None:
-        ledger.put("weights_gib_per_rank", used, formula, extra.origin)
-    else:
-        ledger.put(
-            "weights_gib_per_rank", used, "as a rank was weighed; better than computed", "model.measured in the profile"
-        )
+    weighed = "as a rank was weighed; better than computed", "model.measured in the profile"
+    how, origin = (formula, extra.origin) if measured is None else weighed
+    ledger.put("weights_gib_per_rank", used, how, origin)
     ledger.put("weights_computed_gib_per_rank", computed, formula, extra.origin)
     return used
-
-
-def load_overhead(view: ModelView) -> Figure:
-    plain = view.model.checkpoint.packing == "bf16"
-    return constants.LOAD_OVERHEAD_PLAIN_GIB if plain else constants.LOAD_OVERHEAD_GIB
 
 
 def _group_doubt(view: ModelView) -> float:
@@ -162,11 +155,8 @@ def slot(view: ModelView, needs: Requirements, ledger: Ledger) -> float:
     size = state.slot_bytes(view.model, view.parallel, needs.state_element)
     if size:
         kind = "Mamba" if view.model.mamba else "linear attention"
-        ledger.put(
-            "state_mib_per_slot",
-            size / 2**20,
-            f"{kind} layers x (state in {needs.state_element:g} B + convolution window in bf16), split over the ranks",
-        )
+        each = f"(state in {needs.state_element:g} B + convolution window in bf16)"
+        ledger.put("state_mib_per_slot", size / 2**20, f"{kind} layers x {each}, split over the ranks")
     return size / GIB
 
 
@@ -176,9 +166,8 @@ def graphs(needs: Requirements, ledger: Ledger, least: Figure | None = None) -> 
     known = least or constants.GRAPHS_GIB
     base, each = known.number, constants.GRAPH_PER_BATCH_GIB.number
     size = base + each * max(0, needs.graph_batch - 8)
-    return ledger.put(
-        "graphs_gib", size, f"{base:g} + 2 MiB x batch sizes above 8 (here up to {needs.graph_batch})", known.origin
-    )
+    formula = f"{base:g} + 2 MiB x batch sizes above 8 (here up to {needs.graph_batch})"
+    return ledger.put("graphs_gib", size, formula, known.origin)
 
 
 def full_requests(ledger: Ledger, tokens: float, needs: Requirements) -> None:

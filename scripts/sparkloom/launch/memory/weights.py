@@ -94,9 +94,8 @@ def draft_layer(model: Model, parallel: Parallel) -> tuple[TensorGroup, ...]:
     if model.experts:
         groups += _moe(model, model.experts, parallel.tp, parallel.expert_ranks, 1, kept)
     elif model.dense_inter:
-        groups.append(
-            TensorGroup("dense", 3 * model.hidden * model.dense_inter * weight(kept) / parallel.tp, "always", "")
-        )
+        size = 3 * model.hidden * model.dense_inter * weight(kept) / parallel.tp
+        groups.append(TensorGroup("dense", size, "always", ""))
     return tuple(groups)
 
 
@@ -139,10 +138,9 @@ def _moe(
     precision = kept or model.precision.experts or "bf16"
     routed = layers * experts.routed * expert_bytes(model, experts, precision) / spread
     router = layers * model.hidden * experts.routed * weight("bf16")
+    held = f"{spread} ranks hold equal parts"
     groups = [
-        TensorGroup(
-            "experts", routed, "touched", f"{experts.routed} experts, {precision}, {spread} ranks hold equal parts"
-        ),
+        TensorGroup("experts", routed, "touched", f"{experts.routed} experts, {precision}, {held}"),
         TensorGroup("router", router, "always", "bf16, a copy on every rank"),
     ]
     if experts.latent:

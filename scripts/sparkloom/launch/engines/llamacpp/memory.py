@@ -36,9 +36,8 @@ def fit(view: ModelView, needs: Requirements) -> Fit:
     free = available(view, ledger, constants.BARE_HOST_GIB)
     loaded = weigh(view, ledger, Figure(0.0, "the file's size is what is loaded"))
     rest = free - loaded - constants.HOST_FLOOR_GIB.number
-    ledger.notes.append(
-        "a GGUF mixes formats per tensor: weights are the file's size in equal parts, not a sum of tensors"
-    )
+    mixed = "a GGUF mixes formats per tensor: weights are the file's size in equal parts, not a sum of tensors"
+    ledger.notes.append(mixed)
     running, tokens = needs.running or 1, pool(view)
     if needs.context == tokens and running > 1:
         ledger.notes.append(

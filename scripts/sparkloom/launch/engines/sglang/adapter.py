@@ -111,9 +111,8 @@ class SGLang(base.Adapter):
             found += _asked(flags, "engine_info_bootstrap_port", "weights for other instances", 6789)
         if flags.get("grpc_mode") is True or "SGLANG_GRPC_PORT" in env:
             grpc = env.get("SGLANG_GRPC_PORT", "")[:6]
-            found.append(
-                Port(int(grpc) if grpc.isdecimal() else api + GRPC, "gRPC", "env.SGLANG_GRPC_PORT" if grpc else "")
-            )
+            number = int(grpc) if grpc.isdecimal() else api + GRPC
+            found.append(Port(number, "gRPC", "env.SGLANG_GRPC_PORT" if grpc else ""))
         return found
 
     def whole_prefill(self, flags: Mapping[str, FlagValue]) -> bool:

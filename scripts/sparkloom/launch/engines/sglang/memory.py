@@ -90,9 +90,8 @@ def fit(view: ModelView, needs: Requirements) -> Fit:
     ledger = Ledger()
     free = available(view, ledger, constants.TAKEN_BEFORE_LOAD_GIB)
     loaded = weigh(view, ledger)
-    ledger.put(
-        "page_cache_gib", max(0.0, free - loaded), "left for the page cache at the end of the load: free - weights"
-    )
+    beside = "left for the page cache at the end of the load: free - weights"
+    ledger.put("page_cache_gib", max(0.0, free - loaded), beside)
     budget = needs.fraction * free - loaded
     where = needs.fraction_flag if needs.fraction_given else f"{needs.fraction_flag} (the engine's default)"
     ledger.put("static_gib", budget, f"{where} {needs.fraction:g} x {free:.1f} free before load - {loaded:.2f} weights")
@@ -146,9 +145,8 @@ def _pools(needs: Requirements, budget: float, per_slot: float, ledger: Ledger) 
     else:
         share = max(0.0, budget) * STATE_TO_KV / (1 + STATE_TO_KV)
         slots = int(share / (per_slot * (1 + drafts / each)))
-        how = f"static budget x {STATE_TO_KV}/{1 + STATE_TO_KV} / slot" + (
-            f" x (1 + {drafts}/{each})" if drafts else ""
-        )
+        how = f"static budget x {STATE_TO_KV}/{1 + STATE_TO_KV} / slot"
+        how += f" x (1 + {drafts}/{each})" if drafts else ""
     running = slots // each
     live = min(running, needs.running or running)
     state_gib = ledger.put("state_pool_gib", (slots + 1) * per_slot, "(slots + 1 for padding) x bytes per slot")
@@ -164,10 +162,8 @@ def _floor(view: ModelView, needs: Requirements, needed: float, free: float, led
     """The lowest fraction that starts: weights and given pools must fit under it with something left for KV."""
     if needs.slots is None and view.model.layers.mamba + view.model.layers.linear and needs.radix:
         needed = ledger.memory["weights_gib_per_rank"].number
-    lowest = needed / free
-    ledger.limit(
-        f"{needs.fraction_flag}_floor", round(lowest + 0.0005, 3), "(weights + state pools) / free before load"
-    )
+    lowest = round(needed / free + 0.0005, 3)
+    ledger.limit(f"{needs.fraction_flag}_floor", lowest, "(weights + state pools) / free before load")
 
 
 def _headroom(

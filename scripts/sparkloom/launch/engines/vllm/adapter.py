@@ -12,6 +12,7 @@ from sparkloom.launch.engines.vllm.dialect import DIALECT
 from sparkloom.launch.values import EnvVar, Origin, Place, Setting, Topology
 
 RPC, MASTER, MASTERS = 29550, 29500, 10  # vllm/config/parallel.py and utils/network_utils.py, 0.17.1 to 0.33.0
+BACKEND = "the one that --nnodes works with; Ray has its own"
 RAY_TRANSLATED = "Ray placed the ranks; here one pod a Spark does, and they meet by --nnodes with the mp backend"
 
 
@@ -40,9 +41,7 @@ class VLLM(base.Adapter):
         if topology.distributed:
             settings += [
                 topology_setting("nnodes", len(topology.places), "one Spark, one rank"),
-                topology_setting(
-                    "distributed_executor_backend", "mp", "the one that --nnodes works with; Ray has its own"
-                ),
+                topology_setting("distributed_executor_backend", "mp", BACKEND),
                 topology_setting("master_addr", topology.address(topology.head), "rank 0's address on the first rail"),
                 topology_setting("master_port", ports.RENDEZVOUS, "the group's rendezvous"),
             ]

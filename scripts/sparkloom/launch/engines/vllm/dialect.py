@@ -28,12 +28,10 @@ def _model_first(words: list[str]) -> tuple[list[str], list[FlagProblem]]:
         problems.append(FlagProblem("--model", text, "deprecated"))
     if not words or words[0].startswith("-"):
         named = any(word.split("=")[0].replace("_", "-") == "--served-model-name" for word in words)
-        kind, text = (
-            ("required", "; vllm refuses --served-model-name without it")
-            if named
-            else ("missing-model", "; vllm would serve its small default model")
-        )
-        problems.append(FlagProblem("model", f"no model as the first word{text}", kind))
+        kind, text = "missing-model", "vllm would serve its small default model"
+        if named:
+            kind, text = "required", "vllm refuses --served-model-name without it"
+        problems.append(FlagProblem("model", f"no model as the first word; {text}", kind))
     return words, problems
 
 

@@ -82,6 +82,5 @@ def activations(view: ModelView, needs: Requirements, ledger: Ledger) -> float:
         each = halves * experts.inter / view.tp + (experts.latent or model.hidden)
         width = max(width, 4.0 * model.hidden + experts.active * each)
     size = needs.ahead * width * 2 / GIB
-    return ledger.put(
-        "activations_gib", size, f"{needs.ahead:,} tokens prefilled at once x {width:,.0f} values in bf16"
-    )
+    formula = f"{needs.ahead:,} tokens prefilled at once x {width:,.0f} values in bf16"
+    return ledger.put("activations_gib", size, formula)
