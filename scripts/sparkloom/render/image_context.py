@@ -59,13 +59,11 @@ def online(recipe: Recipe) -> bool:
 
 def _content(loaded: LoadedRecipe, number: int, file: File) -> bytes:
     path = loaded.folder / file.file
-    loc = ("files", number, "file")
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise loaded.document.refusal(
-            loc, f"{path}: {error.strerror}; expected beside the recipe", "missing-file"
-        ) from None
+        message = f"{path}: {error.strerror}; expected beside the recipe"
+        raise loaded.document.refusal(("files", number, "file"), message, "missing-file") from None
     found = hashlib.sha256(content).hexdigest()
     if found != file.sha256:
         message = f"{file.file} has sha256 {found}, expected {file.sha256}; correct the one that is wrong"

@@ -35,9 +35,8 @@ def guarded(path: Path) -> None:
     """Refuse a secret that others on this machine may read."""
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & OURS_ONLY:
-        raise InputError.single(
-            str(path), f"mode {mode:04o}, expected 0600: chmod 600 {path}, then make a new one", rule="open-secret"
-        )
+        message = f"mode {mode:04o}, expected 0600: chmod 600 {path}, then make a new one"
+        raise InputError.single(str(path), message, rule="open-secret")
 
 
 def read(path: Path) -> str:
@@ -47,12 +46,8 @@ def read(path: Path) -> str:
     guarded(path)
     key = path.read_text(encoding="utf-8").strip()
     if not USABLE.fullmatch(key):
-        raise InputError.single(
-            str(path),
-            "no usable API key; expected 16 to 512 letters, digits or ._~+/=- on one line. "
-            "Remove the file to have one made",
-            rule="bad-key",
-        )
+        message = "no usable API key; expected 16 to 512 letters, digits or ._~+/=- on one line"
+        raise InputError.single(str(path), f"{message}. Remove the file to have one made", rule="bad-key")
     return key
 
 

@@ -111,9 +111,8 @@ def _closure(name: str) -> Iterator[metadata.Distribution]:
         try:
             distribution = metadata.distribution(current)
         except metadata.PackageNotFoundError:
-            raise InputError.single(
-                ".venv", f"{current} is not installed, which huggingface_hub needs; run `make setup`", rule="setup"
-            ) from None
+            message = f"{current} is not installed, which huggingface_hub needs; run `make setup`"
+            raise InputError.single(".venv", message, rule="setup") from None
         yield distribution
         for text in distribution.requires or ():
             needed = Requirement(text)

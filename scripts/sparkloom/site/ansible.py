@@ -45,9 +45,8 @@ def inventory(task_vars: Mapping[str, Any]) -> dict[str, Any]:
             raise InputError.single(f"group_vars/all/{name}.yml", f"expected a mapping '{name}:'", rule="missing-key")
     hosts = task_vars["groups"].get(GROUP)
     if not hosts:
-        raise InputError.single(
-            "hosts.yml", f"no hosts in the group {GROUP}; list your Sparks there", rule="missing-key"
-        )
+        message = f"no hosts in the group {GROUP}; list your Sparks there"
+        raise InputError.single("hosts.yml", message, rule="missing-key")
     hostvars = task_vars["hostvars"]
 
     def ours(host: str) -> dict[str, Any]:

@@ -128,9 +128,8 @@ def judge(
         else probe
         for node, probe in probes.items()
     }
-    return Judged(
-        cluster, nodes, probes, [*host.judge(cluster, read, wanted, only), *_exposed(cluster, settings, nodes)]
-    )
+    findings = [*host.judge(cluster, read, wanted, only), *_exposed(cluster, settings, nodes)]
+    return Judged(cluster, nodes, probes, findings)
 
 
 def _exposed(cluster: Cluster, settings: Mapping[str, Any], nodes: Collection[str]) -> list[Finding]:

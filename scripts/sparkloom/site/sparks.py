@@ -134,13 +134,11 @@ def _parsed(address: str, text: str) -> Spark:
     found = found._replace(hotplug="hotplug" in said)
     if said.get("machine") != "aarch64" or "GB10" not in said.get("gpu", ""):
         seen = f"{said.get('machine', 'unknown')}, GPU {said.get('gpu') or 'none'}"
-        return found._replace(
-            trouble=f"{found.name or address} is no DGX Spark: found {seen}, expected aarch64, NVIDIA GB10"
-        )
+        trouble = f"{found.name or address} is no DGX Spark: found {seen}, expected aarch64, NVIDIA GB10"
+        return found._replace(trouble=trouble)
     if not found.address:
-        return found._replace(
-            trouble=f"{found.name} has no IPv4 address on its default route's port; the cluster needs one"
-        )
+        trouble = f"{found.name} has no IPv4 address on its default route's port; the cluster needs one"
+        return found._replace(trouble=trouble)
     own = said.get("machine-id", "")
     told = (
         (answers.NAME, found.name), (answers.ADDRESS, found.address), (answers.INTERFACE, found.interface),

@@ -16,9 +16,8 @@ from sparkloom.render.manifests import names
 def write(launch: Launch, facts: Mapping[str, Any]) -> str:
     parts = ["\n".join(f"# {line}".rstrip() for line in head(launch)), *_files(launch)]
     parts += ["\n".join(_rank(launch, rank)) for rank in launch.ranks]
-    parts.append(
-        "# What follows is read by `sparkloom import`; the commands above go before it.\n" + marked(block(facts, 2))
-    )
+    read = "# What follows is read by `sparkloom import`; the commands above go before it."
+    parts.append(f"{read}\n{marked(block(facts, 2))}")
     return "\n\n".join(parts)
 
 
@@ -46,9 +45,8 @@ def _rank(launch: Launch, rank: Rank) -> Iterator[str]:
     words = host.words(launch, rank)
     yield f"# --- on {rank.place.node.name} (rank {rank.index})"
     yield f"docker run -d --name {names.rank(launch, rank.index)} --gpus all --network host --ipc host \\"
-    yield "  --ulimit memlock=-1 --ulimit stack=67108864" + (
-        " --cap-add IPC_LOCK --device /dev/infiniband \\" if launch.fabric else " \\"
-    )
+    rails = " --cap-add IPC_LOCK --device /dev/infiniband" if launch.fabric else ""
+    yield f"  --ulimit memlock=-1 --ulimit stack=67108864{rails} \\"
     for volume in _volumes(launch, rank):
         yield f"  -v {volume} \\"
     for name, value in host.environment(rank).items():

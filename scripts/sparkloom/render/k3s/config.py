@@ -65,7 +65,8 @@ def config(cluster: Cluster, members: list[Machine], member: Machine, options: O
         "kubelet-arg": options.kubelet_args,
     }
     if member.fabric_index is not None:
-        told["node-label"] = labels(cluster, member)
+        rails = ".".join(rail.name for rail in cluster.fabric.rails)
+        told["node-label"] = [f"sparkloom/fabric-index={member.fabric_index}", f"sparkloom/rails={rails}"]
     if not member.first:
         told["server"] = f"https://{joined_at(members, options)}:{PORT}"
     if member.role == "agent":
@@ -99,11 +100,6 @@ def _server(cluster: Cluster, members: list[Machine], member: Machine, options: 
 
 def joined_at(members: list[Machine], options: Options) -> str:
     return options.api_host or next(member.address for member in members if member.first)
-
-
-def labels(cluster: Cluster, member: Machine) -> list[str]:
-    rails = ".".join(rail.name for rail in cluster.fabric.rails)
-    return [f"sparkloom/fabric-index={member.fabric_index}", f"sparkloom/rails={rails}"]
 
 
 # Where K3s' own images, Multus, the GPU's runtime and the shipped profiles' engines come from; a test compares. The

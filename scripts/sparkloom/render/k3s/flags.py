@@ -31,12 +31,10 @@ def facts(release: str) -> dict[str, Any]:
     """Of this release, or of one before it with the same minor: K3s takes no flag away between two of these."""
     near = [one for one in releases() if order(one)[:2] == order(release)[:2] and order(one) <= order(release)]
     if not near:
-        raise InputError.single(
-            "versions.yml",
-            f"k3s_version: nothing is known of {release}'s flags; expected one of {', '.join(releases())}, or a later "
-            "patch of these; else make its facts with scripts/oracle/k3s.py",
-            rule="unknown-release",
-        )
+        expected = f"one of {', '.join(releases())}, or a later patch of these"
+        message = f"k3s_version: nothing is known of {release}'s flags; expected {expected}"
+        cure = "else make its facts with scripts/oracle/k3s.py"
+        raise InputError.single("versions.yml", f"{message}; {cure}", rule="unknown-release")
     read: dict[str, Any] = json.loads((DATA / f"flags-{near[-1]}.json").read_text())
     return read
 
@@ -67,9 +65,8 @@ def _faults(
             found = "" if SECRET.search(key) else f" (found {value!r})"
             yield Problem(where, 0, 0, f"'{key}' is no flag of k3s {command} {release}{found}{fix}", "unknown-key")
         elif not _fits(types[name], value):
-            yield Problem(
-                where, 1, 1, f"{key}: found {value!r}; k3s {command} expects {_EXPECTED[types[name]]}", "wrong-type"
-            )
+            message = f"{key}: found {value!r}; k3s {command} expects {_EXPECTED[types[name]]}"
+            yield Problem(where, 1, 1, message, "wrong-type")
 
 
 def _elsewhere(name: str, command: str) -> str:

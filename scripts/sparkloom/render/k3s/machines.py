@@ -43,12 +43,9 @@ def members(cluster: Cluster) -> list[Machine]:
     """Servers first, in the order of the group k3s_servers; every other Spark is an agent."""
     order = [server.name for server in cluster.servers] or [cluster.nodes[0].name]
     found = sorted(every(cluster), key=lambda each: order.index(each.name) if each.name in order else len(order))
+    missing = "management_address is missing; K3s joins and serves by it"
     problems = [
-        Problem(
-            "hosts.yml", 1, 1, f"{each.name}: management_address is missing; K3s joins and serves by it", "missing-key"
-        )
-        for each in found
-        if not each.address
+        Problem("hosts.yml", 1, 1, f"{each.name}: {missing}", "missing-key") for each in found if not each.address
     ]
     if len(order) not in (1, 3, 5):
         message = f"k3s_servers: found {len(order)} servers; etcd survives a loss only with an odd number: 1 or 3"

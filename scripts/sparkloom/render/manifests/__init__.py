@@ -14,9 +14,8 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch.resolve import Launch
 from sparkloom.render.manifests import access, attachments, files, pod, record, supervision
 from sparkloom.render.manifests.dump import to_yaml
-from sparkloom.render.manifests.pod import pinned
 
-__all__ = ["build", "fabric_objects", "pinned", "to_yaml"]
+__all__ = ["build", "fabric_objects", "to_yaml"]
 
 
 def build(launch: Launch, cluster: Cluster, policy: str) -> tuple[list[dict[str, Any]], str]:
@@ -29,7 +28,7 @@ def build(launch: Launch, cluster: Cluster, policy: str) -> tuple[list[dict[str,
         access.namespace(cluster),
         access.priority_class(),
         *networks,
-        *files.config_maps(launch, cluster.namespace),
+        *files.mapped(launch, cluster.namespace, files.name(launch), files.contents(launch)),
         *supervision.config_maps(launch, cluster.namespace, supervisor),
         record.config_map(launch, cluster, digest),
         *access.of_group(launch, cluster),

@@ -27,10 +27,6 @@ def key(path: str) -> str:
     return path.strip("/").replace("/", "-")
 
 
-def config_maps(launch: Launch, namespace: str) -> list[dict[str, Any]]:
-    return mapped(launch, namespace, name(launch), contents(launch))
-
-
 def mapped(launch: Launch, namespace: str, name: str, texts: Mapping[str, str]) -> list[dict[str, Any]]:
     """Files as one ConfigMap, whose keys have no slashes; none without files."""
     data = {key(path): text for path, text in texts.items()}

@@ -10,10 +10,7 @@ from sparkloom.inputs.group_name import label as group
 from sparkloom.launch.resolve import Launch
 from sparkloom.onnode.now.labels import CONFIG_HASH, ENGINES, PART_OF, PROFILE, RANK
 
-__all__ = [
-    "CONFIG_HASH", "ENGINES", "PART_OF", "PRIORITY", "PROFILE", "RANK", "group", "labels", "manifest", "marked",
-    "metadata", "rank", "read_at_start", "selector",
-]  # fmt: skip
+__all__ = ["CONFIG_HASH", "ENGINES", "PART_OF", "PROFILE", "RANK", "group"]  # others' words that are had here too
 
 PRIORITY = "sparkloom-engine"  # the engines' PriorityClass
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")

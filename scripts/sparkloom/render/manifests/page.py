@@ -75,8 +75,5 @@ def across(namespace: str) -> str:
 @cache
 def static() -> dict[str, str]:
     """The page's own files by name."""
-    return {file.name: file.read_text(encoding="utf-8") for file in sorted(STATIC.iterdir()) if _shown(file)}
-
-
-def _shown(file: Path) -> bool:
-    return file.is_file() and file.suffix in server.KINDS
+    shown = (file for file in sorted(STATIC.iterdir()) if file.is_file() and file.suffix in server.KINDS)
+    return {file.name: file.read_text(encoding="utf-8") for file in shown}

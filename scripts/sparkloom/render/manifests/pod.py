@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from sparkloom.base.errors import InputError
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import engines, ports
 from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch, Rank
-from sparkloom.launch.values import EnvVar
-from sparkloom.onnode.images import reference
 from sparkloom.onnode.now.labels import NETWORKS
 from sparkloom.render import template
 from sparkloom.render.manifests import access, attachments, files, names, pod_secrets, supervision
@@ -41,7 +37,7 @@ def stateful_set(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]
         # the engine's own words, behind the supervisor, whose Python every image has
         args=["--", *map(literal, (*rank.argv, *pod_secrets.key_words(launch, rank)))],
         env=[
-            *(environment(variable) for variable in rank.env),
+            *({"name": variable.name, "value": literal(variable.value)} for variable in rank.env),
             *asked_of_the_runtime(launch, cluster),
             *supervision.environment(rank),
         ],
@@ -105,24 +101,9 @@ def handed_out(launch: Launch, cluster: Cluster) -> bool:
     return bool(launch.fabric) and cluster.security_mode == "device-plugin"
 
 
-def environment(variable: EnvVar) -> dict[str, Any]:
-    return {"name": variable.name, "value": literal(variable.value)}
-
-
 def literal(text: str) -> str:
     """Kubernetes replaces $(NAME) in words and values; here every text means itself."""
     return text.replace("$(", "$$(")
-
-
-def pinned(launch: Launch, digest: str) -> Launch:
-    """The same launch with its image fixed to `digest`, as a registry or a node's store resolved it.
-
-    A tag can come to mean another image between two nodes' pulls.
-    """
-    if not reference.DIGEST.fullmatch(digest):
-        message = f"'{digest}' is no image digest; expected sha256: and 64 hex digits"
-        raise InputError.single(launch.profile.document.file, message, rule="bad-digest")
-    return replace(launch, image=f"{launch.image.partition('@')[0]}@{digest}")
 
 
 SHARED_MEMORY = "10Gi"  # of memory that GPU and host share: bounded, or a leak there takes the node

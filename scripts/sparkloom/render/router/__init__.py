@@ -53,10 +53,6 @@ class Group:
         """Under what its engine's cluster counts: Envoy takes what is behind a dot for a series' name."""
         return self.file.replace(":", "_")
 
-    @property
-    def engine_name(self) -> str:
-        return self.model or self.name
-
 
 @dataclass(frozen=True, slots=True)
 class Terms:

@@ -59,14 +59,9 @@ def argv(terms: Terms) -> list[str]:
     return ["envoy", "-c", f"{terms.folder}/envoy.yaml", *words]
 
 
-class _Plain(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
 def as_text(data: Any) -> str:
-    """As all files here are written."""
-    return yaml.dump(data, Dumper=_Plain, sort_keys=False, width=120)
+    """As all files here are written; by way of JSON, as what is the same twice would be an alias."""
+    return yaml.safe_dump(json.loads(json.dumps(data)), sort_keys=False, width=120)
 
 
 def _resources(listed: list[dict[str, Any]]) -> str:

@@ -25,7 +25,7 @@ def _models(groups: list[Group]) -> dict[str, Any]:
                 message = f"'{name}' would be the name of two models: {made[name]['id']} and {group.name}; change one"
                 raise InputError.single("serve", message, rule="double-name")
             entry = json.dumps(_entry(group, name))
-            made[name] = {"id": group.name, "name": group.engine_name, "group": group.name, "entry": entry}
+            made[name] = {"id": group.name, "name": group.model or group.name, "group": group.name, "entry": entry}
             made[name] |= {"counted": group.counted, "sleeps": bool(group.waker)}
             made[name] |= {"supervisor": f"{group.name}+supervisor"} if group.health_port else {}
             made[name]["share"] = max(1, (group.at_once + group.waiting) // 2)

@@ -48,12 +48,10 @@ def claims(node: Node) -> list[Claim]:
 def judge(cluster: Cluster, plan: Plan, node: str, network: Network | None, adopt: bool) -> list[Finding]:
     """Errors by file and address; with the consent only what cannot be taken over, and what will be."""
     me = Node(node, cluster, plan, network or NONE)
+    wanted, fix = "a file that can be read", "mend the file: whether it defines a rail cannot be seen"
     unread = [
-        Finding(
-            node, f"rail {cluster.fabric.rails[0].name}", f"{path}: {why}", "a file that can be read", fix, "warning"
-        )
+        Finding(node, f"rail {cluster.fabric.rails[0].name}", f"{path}: {why}", wanted, fix, "warning")
         for path, why in me.read.unreadable
-        for fix in ["mend the file: whether it defines a rail cannot be seen"]
     ]
     found = sorted((_finding(node, claim, adopt) for claim in claims(me)), key=lambda finding: finding.rule)
     return [*found, *unread]

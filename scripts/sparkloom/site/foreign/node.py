@@ -35,9 +35,8 @@ class Node:
         """All definitions but our own file's."""
         rows = [file for file in self.network["files"] if not file["text"].startswith(NETPLAN_HEADER)]
         found = Read([], [])
-        found.definitions.extend(
-            netplan.definitions([row for row in rows if row["kind"] == "netplan"], found.unreadable)
-        )
+        plans = [row for row in rows if row["kind"] == "netplan"]
+        found.definitions.extend(netplan.definitions(plans, found.unreadable))
         for row in (row for row in rows if row["kind"] != "netplan"):
             words = profiles.sections(row, found.unreadable)
             of = profiles.of_network_manager if row["kind"] == "NetworkManager" else profiles.of_networkd

@@ -16,9 +16,8 @@ def take(reached: Client, kept: Collection[str], *, dry: bool = False) -> list[s
     """Kind and name of all that is gone, or would be; `kept` are the labels of the groups that there are to be."""
     taker = Taker.of(reached, dry=dry)
     where = {"namespace": reached.namespace}
-    others = ",".join(
-        [selector(names.ENGINES), names.PROFILE, *(f"{names.PROFILE}!={label}" for label in sorted(kept))]
-    )
+    not_kept = [f"{names.PROFILE}!={label}" for label in sorted(kept)]
+    others = ",".join([selector(names.ENGINES), names.PROFILE, *not_kept])
     sets = taker.found(("apps/v1", "StatefulSet"), labels=others, **where)
     standing = {one.metadata.labels[names.PROFILE] for one in sets}
     for kind in GONE["leftovers"]:

@@ -41,10 +41,9 @@ def fit(view: ModelView, needs: Requirements) -> Fit:
     loaded = weigh(view, ledger)
     left = free - loaded - graphs(needs, ledger) - drafting(view, needs, ledger)
     rest = ledger.put("static_gib", needs.fraction * left, f"{needs.fraction:g} x {left:.1f} GiB free after load")
-    if left * (1 - needs.fraction) < constants.HOST_FLOOR_GIB.number < left:
-        ledger.notes.append(
-            f"only {left * (1 - needs.fraction):.1f} GiB stay outside the cache; {needs.fraction_flag} lower is safer"
-        )
+    outside = left * (1 - needs.fraction)
+    if outside < constants.HOST_FLOOR_GIB.number < left:
+        ledger.notes.append(f"only {outside:.1f} GiB stay outside the cache; {needs.fraction_flag} lower is safer")
     return requests(view, needs, ledger, rest)
 
 
