@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile
 from sparkloom.inputs.cluster import Destination
 from sparkloom.launch import engines, fabric, patience, ports
@@ -17,7 +16,7 @@ from sparkloom.launch.resolve import Launch
 from sparkloom.launch.values import EnvVar, Origin
 from sparkloom.onnode.now.labels import NETWORKS
 from sparkloom.onnode.rank.plan import GroupPlan
-from sparkloom.render import manifests, pack
+from sparkloom.render import pack
 from sparkloom.render.manifests import attachments, names, pod, supervision
 from tests.render.manifests import case
 from tests.slow_truth.world import TRUTHS
@@ -306,7 +305,7 @@ def test_unchanged_profile_keeps_its_hash_and_any_change_renews_all_ranks() -> N
         case.build(case.ULTRA, case.cluster(fabric=serving)),
         case.build(case.ULTRA, case.one_rail()),
         case.objects(with_variable(launch, EnvVar("ONE_RANK", "1", Origin("profile")), rank=3), where),
-        case.objects(manifests.pinned(launch, "sha256:" + "0" * 64), where),
+        case.objects(dataclasses.replace(launch, image=f"{launch.image}@sha256:{'0' * 64}"), where),
         case.objects(launch, where, "warn"),
     ]
     after = [case.hashes(objects) for objects in changed]
@@ -394,15 +393,6 @@ def test_names_fit_kubernetes(name: str) -> None:
 def test_names_stay_apart() -> None:
     alike = ["a-b", "A-b", "a_b", "x" * 60, "x" * 61, "x" * 60 + "-y"]
     assert len({names.group(name) for name in alike}) == len(alike)
-
-
-def test_digest_is_pinned_over_a_tag_or_an_older_digest() -> None:
-    new = "sha256:" + "a" * 64
-    launch = manifests.pinned(case.launch(), new)
-    assert launch.image == f"scitrera/dgx-spark-sglang:0.5.12@{new}"
-    assert manifests.pinned(launch, "sha256:" + "b" * 64).image.count("@") == 1
-    with pytest.raises(InputError, match="no image digest"):
-        manifests.pinned(launch, "latest")
 
 
 def kernels(objects: list[case.Object]) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from sparkloom.render.metrics import dashboards, series
-from tests.render.metrics.test_alerts import names_in
+from sparkloom.render.metrics import dashboards
+from tests.render.metrics.test_alerts import given, names_in
 
 MADE = {name: json.loads(text) for name, text in dashboards.files().items()}
 KINDS = {"timeseries", "stat", "table", "state-timeline"}
@@ -49,7 +49,7 @@ def test_it_is_whole(name: str) -> None:
 )
 def test_a_panel_asks_for_series_that_somebody_gives(expr: str, title: str) -> None:
     asked = names_in(re.sub(r"(?:by|on) \([^)]*\)", "", expr))
-    assert asked and asked <= series.known(), (title, asked - series.known())
+    assert asked and asked <= given(), (title, asked - given())
 
 
 def test_every_series_of_ours_is_shown_or_watched() -> None:
@@ -57,5 +57,5 @@ def test_every_series_of_ours_is_shown_or_watched() -> None:
     from sparkloom.render.metrics import alerts
 
     text = json.dumps([MADE, [alert["expr"] for alert in alerts.every()]])
-    unused = {name for name in series.known() if name.startswith("sparkloom_") and name not in text}
+    unused = {name for name in given() if name.startswith("sparkloom_") and name not in text}
     assert unused <= {"sparkloom_gpu_memory_used_bytes", "sparkloom_gpu_memory_total_bytes"}

@@ -26,11 +26,13 @@ def definitions(cluster: Cluster) -> list[dict[str, Any]]:
 
 
 def definition(attachment: Attachment, namespace: str) -> dict[str, Any]:
+    routes = [{"dst": network, "gw": gateway} for network, gateway in attachment.routes]
     plugin = {
         "type": "host-device",
         **({"kernelpath": attachment.place} if attachment.place else {"device": attachment.interface}),
         "capabilities": {"ips": True},
-        "ipam": {"type": "static", **_routes(attachment)},
+        # static IPAM takes routes from here also where the address comes from the runtime configuration
+        "ipam": {"type": "static", **({"routes": routes} if routes else {})},
     }
     plugins = [plugin, *([{"type": PRIVATE, "mtu": attachment.mtu}] if attachment.private else [])]
     config = json.dumps({"cniVersion": CNI_VERSION, "name": attachment.name, "plugins": plugins})
@@ -38,12 +40,6 @@ def definition(attachment: Attachment, namespace: str) -> dict[str, Any]:
         "manifests/attachment", name=attachment.name, namespace=namespace, rail=attachment.rail,
         told_mtu=str(attachment.mtu), subnet=attachment.subnet, config=config,
     )  # fmt: skip
-
-
-def _routes(attachment: Attachment) -> dict[str, Any]:
-    """Static IPAM takes them from here also where the address comes from the runtime configuration."""
-    told = [{"dst": network, "gw": gateway} for network, gateway in attachment.routes]
-    return {"routes": told} if told else {}
 
 
 def annotation(endpoints: Iterable[Endpoint]) -> str:

@@ -28,11 +28,6 @@ def group_file(launch: Launch) -> str:
     return f"{GROUP_FOLDER}/{keys.GROUP_FILE}" if group_secret(launch) else ""
 
 
-def wanted(launch: Launch) -> dict[str, Any]:
-    """The group's Secret for who makes it; the labels say whose it is when the profile serves no more."""
-    return {"name": group_secret(launch), "labels": names.labels(launch)} if group_secret(launch) else {}
-
-
 def engine_key(launch: Launch) -> str:
     """The Secret with the engine's own key: each group of a fleet has one of its own."""
     return launch.seat.engine_key if launch.seat else keys.SECRET

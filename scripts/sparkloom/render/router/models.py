@@ -12,12 +12,6 @@ from sparkloom.render.router import Group
 
 
 def table(groups: Iterable[Group]) -> dict[str, Any]:
-    models = _models(list(groups))
-    version = hashlib.sha256(json.dumps(models, sort_keys=True).encode()).hexdigest()[:16]
-    return {"version": f"v{version}", "models": models}  # a letter: 12e45 would be a number
-
-
-def _models(groups: list[Group]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for group in groups:
         for name in group.names:
@@ -29,7 +23,8 @@ def _models(groups: list[Group]) -> dict[str, Any]:
             made[name] |= {"counted": group.counted, "sleeps": bool(group.waker)}
             made[name] |= {"supervisor": f"{group.name}+supervisor"} if group.health_port else {}
             made[name]["share"] = max(1, (group.at_once + group.waiting) // 2)
-    return made
+    version = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()[:16]
+    return {"version": f"v{version}", "models": made}  # a letter: 12e45 would be a number
 
 
 def _entry(group: Group, name: str) -> dict[str, Any]:

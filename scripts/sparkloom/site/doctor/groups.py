@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from sparkloom.base.finding import Finding
 from sparkloom.inputs import group_name
-from sparkloom.inputs.serving import called
 from sparkloom.render.manifests import names
 from sparkloom.site.checks import report, serving
 from sparkloom.site.client import Client
@@ -59,11 +58,6 @@ def refused(plan: FleetPlan) -> Data:
         return {}
     fix = f"one of these would do: {'; '.join(plan.advice)}" if plan.advice else "sparkloom fleet plan -i says more"
     return {"failed": True, "rows": [report.as_dict(Finding("cluster", "list", plan.reason, "room for all", fix))]}
-
-
-def names_of(listed: Mapping[str, Any]) -> list[str]:
-    """Of all groups of a list, whichever are judged."""
-    return [called(item) for item in listed.get("serve", ())]
 
 
 def failures(reached: Client, group: Mapping[str, Any]) -> Data:

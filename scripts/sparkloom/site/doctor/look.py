@@ -31,7 +31,8 @@ class Asked:
     @property
     def on_demand(self) -> set[str]:
         """Labels of the list's groups whose waker says how many pods they have."""
-        return observed.on_demand(serving_list.from_vars(self.listed, self.cluster)) if self.listed else set()
+        entries = serving_list.from_vars(self.listed, self.cluster).entries if self.listed else ()
+        return {names.marked(entry.called) for entry in entries if entry.on_demand}
 
 
 def of_cluster(asked: Asked) -> Data:

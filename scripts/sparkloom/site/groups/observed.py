@@ -9,12 +9,11 @@ from typing import Any
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import group_name
 from sparkloom.inputs.cluster import Cluster
-from sparkloom.inputs.serving import Serving
 from sparkloom.launch import fabric, fleet_record
 from sparkloom.launch.groups import Running
 from sparkloom.onnode.now.groups import Look, label, stopped
 from sparkloom.onnode.now.labels import ONLY_KEY
-from sparkloom.render.manifests.names import RANK, marked
+from sparkloom.render.manifests.names import RANK
 from sparkloom.site import client
 from sparkloom.site.groups import records
 from sparkloom.site.groups.records import Record
@@ -47,11 +46,6 @@ def _all(
     return {
         one.name: one if one.awake else replace(one, proved=str(proved(one).get("config_hash") or "")) for one in there
     }
-
-
-def on_demand(listed: Serving) -> set[str]:
-    """Labels of the list's groups that are on demand: how many pods they have is their waker's to say."""
-    return {marked(entry.called) for entry in listed.entries if entry.on_demand}
 
 
 def known(cluster: Cluster) -> dict[str, Running]:

@@ -134,8 +134,9 @@ class Reconciler:
         facts = {} if self.dry else self.reached.facts()
         for member in members:
             group = self._group(member, force=force)
-            if not self.dry:
-                self._judge(group, facts)
+            found = [] if self.dry else kubernetes.judge(self.cluster, group.launch, facts)
+            if errors(found):
+                raise Stopped(found)
             self._secrets(member, group)
             run.last[member["name"]] = str(records.read(self.reached, member["served"]).get("profile") or "")
             kernels = pod.kernels(group.launch, group.rendered.case.cluster)
@@ -214,11 +215,6 @@ class Reconciler:
 
     def _group(self, member: Mapping[str, Any], *, force: bool = False) -> RenderedGroup:
         return RenderedGroup.of(member, self.cluster, self.options["transport"], force=force or self.options["force"])
-
-    def _judge(self, group: RenderedGroup, facts: Data) -> None:
-        found = kubernetes.judge(self.cluster, group.launch, facts)
-        if errors(found):
-            raise Stopped(found)
 
     def _labels(self) -> list[str]:
         return [one["label"] for one in self.run.groups] if self.run.listed else []

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sparkloom.render import keys
-from sparkloom.render.manifests import pod_secrets
+from sparkloom.render.manifests import names, pod_secrets
 from sparkloom.site.checks import report
 from sparkloom.site.client import Client
 from sparkloom.site.groups.group import RenderedGroup
@@ -32,9 +32,10 @@ def of_group(reached: Client, group: RenderedGroup, *, dry: bool) -> Iterator[Ke
     name = group.engine_key
     data, labels = keys.engine_data(reached.secret(name)), {} if name == keys.SECRET else group.labels
     yield _put(reached, name, data, labels, "what the engine is asked with", dry=dry)
-    if wanted := pod_secrets.wanted(group.launch):
-        data = keys.group_data(reached.secret(wanted["name"]))
-        yield _put(reached, wanted["name"], data, wanted["labels"], "what the ranks know each other by", dry=dry)
+    if name := pod_secrets.group_secret(group.launch):
+        # its labels say whose it is when the profile serves no more
+        data, labels = keys.group_data(reached.secret(name)), names.labels(group.launch)
+        yield _put(reached, name, data, labels, "what the ranks know each other by", dry=dry)
 
 
 def _put(

@@ -5,7 +5,6 @@ And which images its nodes take beside K3s' own, where no registry gives them.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.inputs.image_recipes import HOST
 from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch import resolve
+from sparkloom.onnode.host.read import digest
 from sparkloom.onnode.images import reference
 from sparkloom.render.k3s import machines, paths
 from sparkloom.render.k3s.machines import ARCHITECTURES, artifacts
@@ -181,14 +181,9 @@ def held(folder: str, items: list[dict[str, Any]]) -> Iterator[Finding]:
         if not path.is_file():
             advice = f"put it there (from {item['url']}), or set k3s_artifacts to nothing to download it"
             yield Finding("localhost", item["name"], f"no such file in {folder}", "the release's own file", advice)
-        elif (found := _sha256(path)) != item["sha256"]:
+        elif (found := digest(path)) != item["sha256"]:
             advice = f"another file, or {item['variable']} in versions.yml"
             yield Finding("localhost", item["name"], f"sha256 {found}", item["sha256"], advice)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def every(options: Options, cluster: Cluster, ours: Mapping[str, str], engines: Sequence[Need]) -> list[Need]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,10 +66,6 @@ class Lock:
                 return [], f"{model} was brought at {commit}, and {self.file} locks it as {locked.commit}"
             entries += [Model(model, commit, when, node)] if commit else []
         return entries, ""
-
-    def keep(self, entries: Iterable[Model]) -> bool:
-        changed = [lock_file.keep(self.file, entry) for entry in entries]
-        return any(changed)
 
 
 def held(order: Sequence[str], checks: Mapping[str, Mapping[str, Any]], asked: Collection[str]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from urllib3.exceptions import HTTPError
 
 from sparkloom import case
 from sparkloom.base.errors import InputError
+from sparkloom.inputs.serving import called
 from sparkloom.render.k3s.options import options
 from sparkloom.site import ansible, client, doctor, objects
 from sparkloom.site.ansible import Context, Data
@@ -192,7 +193,8 @@ class Doctor:
             return
         reached = client.of(self.context.cluster)
         try:
-            self._hear(STRANGERS, ansible.verdict(groups.strangers(reached, groups.names_of(listed)), ""))
+            every = [called(item) for item in listed.get("serve", ())]  # whichever are judged
+            self._hear(STRANGERS, ansible.verdict(groups.strangers(reached, every), ""))
             for group in each:
                 self._hear(SERVES, groups.failures(reached, group), group=str(group["name"]))
         except (ApiException, HTTPError) as error:

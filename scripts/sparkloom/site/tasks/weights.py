@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, TypedDict
 
+from sparkloom.inputs import lock_file
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.profile import LoadedProfile
 from sparkloom.launch import downloads
@@ -108,9 +109,9 @@ def keep(
         if "answer" in checked.get(node, {})
     }
     entries, refusal = lock.found(found, datetime.now(UTC).isoformat(timespec="seconds"))
-    changed = not refusal and any(entries) and not context.dry and lock.keep(entries)
+    changed = [lock_file.keep(lock.file, entry) for entry in entries if not context.dry]
     told = ", ".join(f"{entry.id} is {entry.commit} ({lock.file})" for entry in entries)
-    return {"failed": bool(refusal), "changed": bool(changed), "msg": refusal or told or "the profile pins it"}
+    return {"failed": bool(refusal), "changed": any(changed), "msg": refusal or told or "the profile pins it"}
 
 
 def _locked(context: Context, profile: str, accept: str = "") -> tuple[locking.Lock, LoadedProfile]:
