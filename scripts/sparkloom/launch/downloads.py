@@ -121,11 +121,10 @@ def _endpoint(settings: Settings) -> None:
         message = f"'{settings.endpoint}' is no address of a hub; write one as https://hub.example.org"
         raise InputError.single("model_store_endpoint (HF_ENDPOINT)", message, rule="hub-address")
     if parts.scheme != "https" and host not in settings.plain_http:
-        message = (
-            f"'{settings.endpoint}' is not https: anybody between could change the model's code and read your token; "
-            f"write https://, or say in the inventory that this host may: model_store_plain_http: [{host}]"
-        )
-        raise InputError.single("model_store_endpoint (HF_ENDPOINT)", message, rule="hub-plain-http")
+        found = f"'{settings.endpoint}' is not https"
+        harm = "anybody between could change the model's code and read your token"
+        cure = f"write https://, or say in the inventory that this host may: model_store_plain_http: [{host}]"
+        raise InputError.single("model_store_endpoint (HF_ENDPOINT)", f"{found}: {harm}; {cure}", rule="hub-plain-http")
 
 
 def _peer(cluster: Cluster, node: str, asking: str, settings: Settings) -> dict[str, Any]:

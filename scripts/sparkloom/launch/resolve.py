@@ -169,10 +169,8 @@ def _may_be_many(loaded: LoadedSketch, engine: base.Adapter) -> None:
     nodes = loaded.profile.launch.parallel.nodes
     if engine.alone and nodes > 1:
         able = ", ".join(name for name in engines.names() if not engines.get(name).alone)
-        message = (
-            f"launch.parallel.nodes = {nodes}, but {engine.name} is served on one node only: {engine.alone}; write "
-            f"parallel: {{nodes: 1, tp: 1}}, or take another engine.name ({able})"
-        )
+        found = f"launch.parallel.nodes = {nodes}, but {engine.name} is served on one node only: {engine.alone}"
+        message = f"{found}; write parallel: {{nodes: 1, tp: 1}}, or take another engine.name ({able})"
         raise InputError([loaded.document.problem(("launch", "parallel", "nodes"), message, "one-node-engine")])
     copies = loaded.profile.launch.parallel.dp
     if engine.no_copies and copies > 1:
@@ -188,10 +186,8 @@ def place(loaded: LoadedSketch, cluster: Cluster, seat: Placed | None = None) ->
         message = f"launch.parallel.nodes = {parallel.nodes}, but inventory '{cluster.name}' has only: {known}"
         raise InputError([loaded.document.problem(("launch", "parallel", "nodes"), message, "too-few-nodes")])
     if parallel.nodes > 1 and not cluster.fabric.rails:
-        message = (
-            f"launch.parallel.nodes = {parallel.nodes}, but fabric.yml of '{cluster.name}' has no rails; cable the "
-            "nodes and declare fabric.rails, or take a profile for one node"
-        )
+        found = f"launch.parallel.nodes = {parallel.nodes}, but fabric.yml of '{cluster.name}' has no rails"
+        message = f"{found}; cable the nodes and declare fabric.rails, or take a profile for one node"
         raise InputError([loaded.document.problem(("launch", "parallel", "nodes"), message, "no-rails")])
     plan = fabric.plan(cluster)
     vf = cluster.fabric.serving_vf

@@ -93,11 +93,9 @@ def _balanced(cluster: Cluster) -> str:
             raise
     if addresses:
         return addresses[0]
-    message = (
-        f"{cluster.nodes[0].name} has no management_address, and {why}, so the endpoint is not known; --url names it, "
-        "and playbooks/gateway.yml opens one"
-    )
-    raise InputError.single("hosts.yml", message, rule="no-endpoint")
+    found = f"{cluster.nodes[0].name} has no management_address, and {why}, so the endpoint is not known"
+    cure = "--url names it, and playbooks/gateway.yml opens one"
+    raise InputError.single("hosts.yml", f"{found}; {cure}", rule="no-endpoint")
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,11 +91,8 @@ def decide(loaded: LoadedRecipe, answers: Answers, locked: str, *, again: bool) 
     holder = next(node for node, held in ready.items() if held == digest)
     if not pulls:
         return Decision(digest=digest, note=f"{image} is on every node as {digest}; nothing to build")
-    told = (
-        f"{image} is on {holder} as {digest}; {', '.join(pulls)}: from there by K3s' registry between the nodes, over "
-        "the management network"
-    )
-    return Decision(digest=digest, pulls=pulls, note=told)
+    way = "from there by K3s' registry between the nodes, over the management network"
+    return Decision(digest=digest, pulls=pulls, note=f"{image} is on {holder} as {digest}; {', '.join(pulls)}: {way}")
 
 
 def chain(

@@ -106,15 +106,11 @@ def _differing(asked: Wanted, tags: Mapping[str, str]) -> str:
     ways = [f"-e serve_image={digest}" for digest in dict.fromkeys([*([asked.locked] if asked.locked else []), *found])]
     if asked.locked and asked.entry and set(found) - {asked.locked}:
         since = f"{asked.entry.when}, found on {asked.entry.node}"
-        return (
-            f"{asked.image} is locked as {asked.locked} ({since}; {asked.file}), and its tag now means {told}. Say "
-            f"which one serves: {' or '.join(ways)}"
-        )
+        locked = f"{asked.image} is locked as {asked.locked} ({since}; {asked.file})"
+        return f"{locked}, and its tag now means {told}. Say which one serves: {' or '.join(ways)}"
     if len(found) > 1:
-        return (
-            f"{asked.image} is not the same on every node: {told}. Say which one serves, the others pull it: "
-            f"{' or '.join(ways)}"
-        )
+        cure = f"Say which one serves, the others pull it: {' or '.join(ways)}"
+        return f"{asked.image} is not the same on every node: {told}. {cure}"
     return ""
 
 
@@ -129,10 +125,8 @@ def _missing(asked: Wanted, nodes: Mapping[str, str]) -> str:
 
 def _unbuilt(asked: Wanted) -> str:
     """No registry can have it: a pull would ask until the kubelet gives up."""
-    return (
-        f"{asked.image} is on none of the nodes, and only a build gives it: `sparkloom image build` makes it of its "
-        "recipe on one Spark and brings it to all"
-    )
+    cure = "`sparkloom image build` makes it of its recipe on one Spark and brings it to all"
+    return f"{asked.image} is on none of the nodes, and only a build gives it: {cure}"
 
 
 def announcement(asked: Wanted, decided: Decision) -> str:

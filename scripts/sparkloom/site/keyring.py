@@ -27,10 +27,8 @@ def add(file: Path, key: Key) -> None:
     source, known = client_keys.read(file)
     for number, other in enumerate(known):
         if source and other.name == key.name:
-            message = (
-                f"'{key.name}' has a key already; expected a new name, such as {key.name}-laptop, "
-                f"or `sparkloom keys revoke {key.name}` first"
-            )
+            expected = f"a new name, such as {key.name}-laptop, or `sparkloom keys revoke {key.name}` first"
+            message = f"'{key.name}' has a key already; expected {expected}"
             raise source.refusal((LIST, number, "name"), message, "duplicate-key")
     put(file, key)
 

@@ -167,17 +167,14 @@ def _ends(other: Operation, mine: Operation) -> bool:
 
 
 def refusal(other: Operation) -> str:
-    return (
-        f"one operation at a time: found {other.sentence()}, expected nobody; "
-        "wait for it (-e operation_wait_seconds=3600), or take over, which ends that run: "
-        f"-e operation_take_over={other.who}"
-    )
+    found = f"one operation at a time: found {other.sentence()}, expected nobody"
+    over = f"take over, which ends that run: -e operation_take_over={other.who}"
+    return f"{found}; wait for it (-e operation_wait_seconds=3600), or {over}"
 
 
 def half_done(other: Operation) -> str:
     """What an operation that did not end leaves, and the command that goes on."""
     at = f"at '{other.stage}'" if other.stage else "before its first step"
-    return (
-        f"{other.command} of {other.who}, begun {other.since}, did not end: it stopped {at}, and what came before that "
-        f"is done. The same command goes on where it stopped: {other.command}"
-    )
+    ended = f"{other.command} of {other.who}, begun {other.since}, did not end: it stopped {at}"
+    again = f"The same command goes on where it stopped: {other.command}"
+    return f"{ended}, and what came before that is done. {again}"

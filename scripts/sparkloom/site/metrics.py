@@ -91,10 +91,8 @@ def _operated(one: dict[str, Any], namespace: str) -> Scraper | str:
         selector = spec.get(f"{kind}Selector")
         if selector is None or selector.get("matchExpressions"):
             found = "no" if selector is None else "a selector by expressions for"
-            return (
-                f"{name} in {space} has {found} {kind}Selector; expected one by labels, or {{}}: "
-                f"write spec.{kind}Selector: {{}} there, or metrics_prometheus: install"
-            )
+            cure = f"write spec.{kind}Selector: {{}} there, or metrics_prometheus: install"
+            return f"{name} in {space} has {found} {kind}Selector; expected one by labels, or {{}}: {cure}"
         wanted[kind] = selector.get("matchLabels") or {}
     pods = {labels.NAME: "prometheus", "operator.prometheus.io/name": name}
     places = [_takes(spec.get(f"{kind}NamespaceSelector"), namespace) for kind in ("podMonitor", "rule")]

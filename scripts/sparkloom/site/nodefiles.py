@@ -59,6 +59,7 @@ def _node(cluster: Cluster, plan: Plan, node: str, groups: list[Running]) -> dic
 
 def _functions_file(cluster: Cluster, node: str, mine: list[Endpoint]) -> str:
     described: list[Mapping[str, Any]] = []
+    queue = {"priority": fabric.LOSSLESS_PRIORITY, "dscp": fabric.LOSSLESS_DSCP} if cluster.fabric.lossless else None
     for rail in cluster.fabric.rails_of(node):
         port, whole = rail.at(node), cluster.fabric.whole(rail)
         made = [] if whole else [{"vf": e.vf, "interface": e.interface, "mac": e.mac} for e in mine if e.pf == port.pf]
@@ -66,9 +67,7 @@ def _functions_file(cluster: Cluster, node: str, mine: list[Endpoint]) -> str:
             {
                 "pf": port.pf,
                 "pci": port.pci,
-                "lossless": {"priority": fabric.LOSSLESS_PRIORITY, "dscp": fabric.LOSSLESS_DSCP}
-                if cluster.fabric.lossless
-                else None,
+                "lossless": queue,
                 "count": 0 if whole else cluster.fabric.vfs_per_rail,
                 "subnets": [rail.subnet for rail in cluster.fabric.rails],
                 "functions": made,

@@ -94,11 +94,10 @@ def until_gone(what: str, left: Callable[[], Sequence[str]], say: Callable[[str]
             say(f"waiting for the end of {now}")
             last = now
         if time.monotonic() > until:
-            message = (
-                f"found {', '.join(rest)} after {seconds:.0f} s, expected none; kubectl describe says what holds it. "
-                "Do not delete it by force, its virtual functions would stay in a dead namespace"
-            )
-            raise InputError.single(what, message, rule="still-there")
+            found = f"found {', '.join(rest)} after {seconds:.0f} s, expected none"
+            cure = "kubectl describe says what holds it. Do not delete it by force"
+            harm = "its virtual functions would stay in a dead namespace"
+            raise InputError.single(what, f"{found}; {cure}, {harm}", rule="still-there")
         time.sleep(1)
 
 

@@ -196,10 +196,8 @@ def refusal(consent: Mapping[str, bool], tags: list[str], group: str = "") -> st
         whole = [part for part in PARTS if part != "serving" and consent[part]]
         if whole:
             told = ", ".join(f"teardown_{part}" for part in whole)
-            return (
-                f"teardown_group={group} ends one group alone; found {told} too, which takes from the whole site: "
-                "run the two one after the other"
-            )
+            found = f"found {told} too, which takes from the whole site"
+            return f"teardown_group={group} ends one group alone; {found}: run the two one after the other"
     named = [part for part in PARTS if part in tags]
     missing = [part for part in named if not consent[part]] or ([] if any(consent.values()) else list(PARTS))
     if not missing:

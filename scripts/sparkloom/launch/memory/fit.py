@@ -62,9 +62,8 @@ def weigh(view: ModelView, ledger: Ledger, overhead: Figure | None = None) -> fl
         ledger.notes.append(f"{doubt.text}: the {'lighter' if view.hopeful else 'heavier'} of the two is counted")
         tensors *= min(1.0, doubt.ratio) if view.hopeful else max(1.0, doubt.ratio)
     computed = tensors + extra.number
-    formula = (
-        f"{tensors:.2f} GiB of tensors (parameters x stored bytes, split as the engine does) + {extra.value:g} GiB"
-    )
+    counted = f"{tensors:.2f} GiB of tensors (parameters x stored bytes, split as the engine does)"
+    formula = f"{counted} + {extra.value:g} GiB"
     measured = model.measured.weights_gib_per_rank.get(f"tp{parallel.tp}-ep{parallel.ep}")
     used = computed if measured is None or parallel.pp * parallel.dp > 1 else measured
     weighed = "as a rank was weighed; better than computed", "model.measured in the profile"
@@ -120,11 +119,9 @@ def available(view: ModelView, ledger: Ledger, taken: Figure, at_best: Figure | 
 def cell(view: ModelView, needs: Requirements, ledger: Ledger) -> float:
     size = state.kv_bytes_per_token(view.model, view.parallel, needs.kv_element)
     layers = view.model.layers
-    formula = (
-        f"per rank: {layers.attention} attention and {layers.sliding} sliding layers x keys and values "
-        f"x heads per rank x head width x {needs.kv_element:g} B"
-    )
-    ledger.put("kv_bytes_per_token", size, formula + _further(view))
+    counted = f"{layers.attention} attention and {layers.sliding} sliding layers"
+    each = f"keys and values x heads per rank x head width x {needs.kv_element:g} B"
+    ledger.put("kv_bytes_per_token", size, f"per rank: {counted} x {each}{_further(view)}")
     _full(view, needs, ledger)
     return size
 
@@ -176,10 +173,8 @@ def full_requests(ledger: Ledger, tokens: float, needs: Requirements) -> None:
     ledger.limit("longest_request_tokens", longest, f"the smaller of {needs.context_flag} and the KV pool")
     ledger.limit("full_context_requests", int(tokens // needs.context), f"KV tokens // {needs.context:,}")
     if 0 < tokens < needs.context:
-        ledger.notes.append(
-            f"the KV pool holds {int(tokens):,} tokens, less than {needs.context_flag} = {needs.context:,}: "
-            "a longer request is refused"
-        )
+        less = f"less than {needs.context_flag} = {needs.context:,}: a longer request is refused"
+        ledger.notes.append(f"the KV pool holds {int(tokens):,} tokens, {less}")
 
 
 def requests(

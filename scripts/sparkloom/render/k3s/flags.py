@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -50,23 +50,19 @@ def known(release: str, command: str) -> dict[str, str]:
 
 def require(release: str, command: str, config: Mapping[str, Any], where: str) -> None:
     """Refuse a configuration with a key that the release does not take, or a value of another kind."""
-    problems = list(_faults(known(release, command), command, release, config, where))
-    if problems:
-        raise InputError(problems)
-
-
-def _faults(
-    types: Mapping[str, str], command: str, release: str, config: Mapping[str, Any], where: str
-) -> Iterator[Problem]:
+    types, problems = known(release, command), list[Problem]()
     for key, value in config.items():
         name = key.removesuffix("+")
         if name not in types:
             fix = _elsewhere(name, command) or did_you_mean(name, types) or "; take it out"
             found = "" if SECRET.search(key) else f" (found {value!r})"
-            yield Problem(where, 0, 0, f"'{key}' is no flag of k3s {command} {release}{found}{fix}", "unknown-key")
+            message = f"'{key}' is no flag of k3s {command} {release}{found}{fix}"
+            problems.append(Problem(where, 0, 0, message, "unknown-key"))
         elif not _fits(types[name], value):
             message = f"{key}: found {value!r}; k3s {command} expects {_EXPECTED[types[name]]}"
-            yield Problem(where, 1, 1, message, "wrong-type")
+            problems.append(Problem(where, 1, 1, message, "wrong-type"))
+    if problems:
+        raise InputError(problems)
 
 
 def _elsewhere(name: str, command: str) -> str:

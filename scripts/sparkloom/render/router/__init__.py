@@ -90,10 +90,8 @@ class Terms:
                 raise InputError.single("the inventory", message, rule="gateway-path")
         needed = 4 * self.megabytes + 256
         if self.memory < needed:
-            message = (
-                f"{self.memory} MiB hold no request of {self.megabytes} MB (gateway_body_megabytes): expected {needed} "
-                "at least"
-            )
+            found = f"{self.memory} MiB hold no request of {self.megabytes} MB (gateway_body_megabytes)"
+            message = f"{found}: expected {needed} at least"
             raise InputError.single("gateway_router_memory_mib", message, rule="router-memory")
 
 

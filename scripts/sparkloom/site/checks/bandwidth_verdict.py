@@ -139,7 +139,5 @@ def summary(judged: Sequence[Pair]) -> str:
     slowest = min(judged, key=lambda pair: pair.sum_gbit)
     rails = " + ".join(f"{m.gbit or 0:.4g}" for m in slowest.rails)
     latency = max((m.latency_us or 0 for pair in judged for m in pair.rails), default=0)
-    return (
-        f"{len(judged)} directions hold; the slowest is {slowest.client} to {slowest.server} with "
-        f"{slowest.sum_gbit:.4g} Gb/s ({rails}), the longest latency {latency:.3g} us"
-    )
+    least = f"{slowest.client} to {slowest.server} with {slowest.sum_gbit:.4g} Gb/s ({rails})"
+    return f"{len(judged)} directions hold; the slowest is {least}, the longest latency {latency:.3g} us"

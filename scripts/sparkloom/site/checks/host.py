@@ -202,7 +202,5 @@ def exposed(cluster: Cluster, launch: Launch) -> Iterator[Finding]:
     for rank in launch.ranks:
         name = rank.place.node.name
         if name in servers:
-            message = (
-                f"rank {rank.index}'s privileged pod runs beside K3s' server: who takes the engine has the cluster"
-            )
-            yield Finding(name, EXPOSURE, message, "a server that serves no model", EXPOSED, "warning")
+            found = f"rank {rank.index}'s privileged pod runs beside K3s' server: who takes the engine has the cluster"
+            yield Finding(name, EXPOSURE, found, "a server that serves no model", EXPOSED, "warning")

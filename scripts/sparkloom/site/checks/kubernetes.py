@@ -70,9 +70,8 @@ def _node(node: Node, known: Mapping[str, Mapping[str, Any]], shares: float | No
         fix = "the device plugin: kubectl get pods -A | grep plugin"
         yield Finding(node.name, "GPU", "no allocatable nvidia.com/gpu", "1", fix)
     elif state["gpus"] == 1 and shares:
-        fix = (
-            "playbooks/gpu.yml has it offered to several pods; another's device plugin has its own setting for that "
-            "(sharing.timeSlicing); a group without fraction has its Sparks alone"
-        )
+        theirs = "another's device plugin has its own setting for that (sharing.timeSlicing)"
+        alone = "a group without fraction has its Sparks alone"
+        fix = f"playbooks/gpu.yml has it offered to several pods; {theirs}; {alone}"
         found = f"1 nvidia.com/gpu, for a group with fraction: {shares:g}"
         yield Finding(node.name, "GPU", found, "one for each group that may share it", fix)

@@ -52,10 +52,8 @@ def _system(node: str, told: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _cgroups(node: str, told: Mapping[str, Any], *, allowed: bool) -> Iterator[Finding]:
     if told["version"] < 2 and not allowed:
-        fix = (
-            "systemd.unified_cgroup_hierarchy=1 on the kernel's command line, reboot; preflight_cgroup_v1: true where "
-            "k3s_kubelet_args has fail-cgroup-v1=false"
-        )
+        allow = "preflight_cgroup_v1: true where k3s_kubelet_args has fail-cgroup-v1=false"
+        fix = f"systemd.unified_cgroup_hierarchy=1 on the kernel's command line, reboot; {allow}"
         yield Finding(node, "cgroups", "version 1", "version 2: the kubelet of this release ends with 1", fix)
     missing = [name for name in CONTROLLERS if name not in told["controllers"]]
     if missing:

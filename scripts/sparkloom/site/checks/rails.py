@@ -180,8 +180,8 @@ def _silent(node: str, interface: str, silent: list[Mapping[str, Any]], *, every
     blamed = node if everyone else peers
     size = silent[0]["payload"] + 28
     found = f"no answer to {size} byte packets ({'smaller ones pass' if small_ok else 'nothing passes'})"
-    change = f"the cable, the switch's VLAN, and the same rail of {blamed}"
-    change += "; sparkloom fabric discover says who is behind which cable"
+    cabled = "sparkloom fabric discover says who is behind which cable"
+    change = f"the cable, the switch's VLAN, and the same rail of {blamed}; {cabled}"
     if small_ok:
         change = f"the MTU of the switch's ports and of {blamed}; or fabric.mtu in fabric.yml"
     return Finding(node, f"{interface} to {peers}", found, "an answer", change)

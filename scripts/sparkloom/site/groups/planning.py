@@ -181,10 +181,8 @@ def in_the_way(planned: Rollout, named: str) -> str:
     """
     if not (stops := planned.waves[0].stop):
         return ""
-    return (
-        f"{', '.join(stops)} is served here and holds the GPUs and the rails. To serve {named} instead, run "
-        f"playbooks/switch.yml -e profile={named}, or this again with -e model_serving_replace=true"
-    )
+    cure = f"run playbooks/switch.yml -e profile={named}, or this again with -e model_serving_replace=true"
+    return f"{', '.join(stops)} is served here and holds the GPUs and the rails. To serve {named} instead, {cure}"
 
 
 def only(made: Rollout, name: str) -> Rollout:

@@ -50,10 +50,8 @@ def judged(record: Record, asked: str, inventory: str) -> Record:
     profile = asked or str(record.get("profile") or "") or inventory
     rows = []
     if profile != inventory and not asked:
-        fix = (
-            f"profile: {profile} in group_vars/all/cluster.yml keeps it; "
-            f"playbooks/switch.yml -e profile={inventory} changes to the inventory's"
-        )
+        change = f"playbooks/switch.yml -e profile={inventory} changes to the inventory's"
+        fix = f"profile: {profile} in group_vars/all/cluster.yml keeps it; {change}"
         rows = [report.as_dict(Finding("cluster", "profile", f"{profile} serves", inventory, fix, "info"))]
     if record.get("failed"):
         lost = record["failed"]

@@ -71,11 +71,9 @@ def lasts(target: str, who: str, api: str) -> bool:
 def renew(target: str, who: str, api: str, name: str, execute: Execute) -> None:
     """Written where the inventory says, 0600, and never over somebody else's; `execute` asks the first server."""
     if Path(target).exists() and not is_kept(target, name):
-        message = (
-            "holds another cluster's access and is left alone; name another file in cluster.kubernetes.kubeconfig "
-            f"(cluster.yml), or remove it (expected a context '{name}')"
-        )
-        raise InputError.single(target, message, rule="foreign-kubeconfig")
+        found, expected = "holds another cluster's access and is left alone", f"expected a context '{name}'"
+        cure = "name another file in cluster.kubernetes.kubeconfig (cluster.yml), or remove it"
+        raise InputError.single(target, f"{found}; {cure} ({expected})", rule="foreign-kubeconfig")
     key = ec.generate_private_key(ec.SECP256R1())
     asked = x509.CertificateSigningRequestBuilder().subject_name(certificates.named(who)).sign(key, hashes.SHA256())
     pem = asked.public_bytes(serialization.Encoding.PEM)

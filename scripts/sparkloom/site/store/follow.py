@@ -73,10 +73,8 @@ class Clock:
             if status["state"] in {"done", *LOST} or self.passed <= self.seconds:
                 return status
             far = f"{amount(status['have'])} of {amount(status['total'])}" if status["total"] else status["state"]
-            cause = (
-                f"not here after {span(self.seconds)} ({far}); {self.what} goes on: run this again and it is found at "
-                f"work, or raise {self.variable}"
-            )
+            cure = f"run this again and it is found at work, or raise {self.variable}"
+            cause = f"not here after {span(self.seconds)} ({far}); {self.what} goes on: {cure}"
             return {**status, "state": "failed", "cause": cause}
 
         return asked
