@@ -117,14 +117,15 @@ def _endpoint(settings: Settings) -> None:
         host = parts.hostname
     except ValueError:
         parts, host = urlsplit(""), None
+    where = "model_store_endpoint (HF_ENDPOINT)"
     if not host or parts.scheme not in {"http", "https"} or parts.username or parts.query or parts.fragment:
         message = f"'{settings.endpoint}' is no address of a hub; write one as https://hub.example.org"
-        raise InputError.single("model_store_endpoint (HF_ENDPOINT)", message, rule="hub-address")
+        raise InputError.single(where, message, rule="hub-address")
     if parts.scheme != "https" and host not in settings.plain_http:
         found = f"'{settings.endpoint}' is not https"
         harm = "anybody between could change the model's code and read your token"
         cure = f"write https://, or say in the inventory that this host may: model_store_plain_http: [{host}]"
-        raise InputError.single("model_store_endpoint (HF_ENDPOINT)", f"{found}: {harm}; {cure}", rule="hub-plain-http")
+        raise InputError.single(where, f"{found}: {harm}; {cure}", rule="hub-plain-http")
 
 
 def _peer(cluster: Cluster, node: str, asking: str, settings: Settings) -> dict[str, Any]:

@@ -92,7 +92,8 @@ def decide(loaded: LoadedRecipe, answers: Answers, locked: str, *, again: bool) 
     if not pulls:
         return Decision(digest=digest, note=f"{image} is on every node as {digest}; nothing to build")
     way = "from there by K3s' registry between the nodes, over the management network"
-    return Decision(digest=digest, pulls=pulls, note=f"{image} is on {holder} as {digest}; {', '.join(pulls)}: {way}")
+    told = f"{image} is on {holder} as {digest}; {', '.join(pulls)}: {way}"
+    return Decision(digest=digest, pulls=pulls, note=told)
 
 
 def chain(

@@ -60,7 +60,7 @@ def argv(terms: Terms) -> list[str]:
 
 
 def as_text(data: Any) -> str:
-    """As all files here are written; by way of JSON, as what is the same twice would be an alias."""
+    """As all files here are written; by way of JSON, or what is the same twice would be an alias."""
     return yaml.safe_dump(json.loads(json.dumps(data)), sort_keys=False, width=120)
 
 

@@ -81,7 +81,8 @@ class Remote:
         line = f"umask 022; mkdir -p {PLACE} && {old} && cat > {target}.new && mv {target}.new {target}"
         ran = self.execute(line, local.read_bytes())
         if ran["rc"]:
-            words, cure = _last(ran) or f"exit {ran['rc']}", "its user needs sudo: run with -K, or without a password"
+            words = _last(ran) or f"exit {ran['rc']}"
+            cure = "its user needs sudo: run with -K, or without a password"
             raise StoreError(f"{self.node}: cannot write {target}: {words}; {cure}")
 
     def _answer(self, ran: Mapping[str, Any]) -> Any:
