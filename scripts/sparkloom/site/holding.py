@@ -82,11 +82,9 @@ def command(process: int) -> str:
 
 def limited(left: Sequence[str], process: int) -> str:
     """Why a run for some of the Sparks is refused, and what to type in place of it."""
-    return (
-        f"found a limit that leaves out {', '.join(left)}; expected none, as this changes what all Sparks share. "
-        f"Nothing of that was changed. For all of them: {_whole(process)}; if those are away, add "
-        "-e operation_leave_out=true to what you typed"
-    )
+    found = f"found a limit that leaves out {', '.join(left)}; expected none, as this changes what all Sparks share"
+    cure = f"For all of them: {_whole(process)}; if those are away, add -e operation_leave_out=true to what you typed"
+    return f"{found}. Nothing of that was changed. {cure}"
 
 
 def rest(left: Sequence[str], process: int) -> str:

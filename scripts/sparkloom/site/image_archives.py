@@ -108,8 +108,7 @@ def _advice(folder: Path, need: Need, machine: str) -> str:
     name = parsed.at(need.digest) if need.digest else parsed.tagged
     file = folder / f"{parsed.name.rpartition('/')[2]}.tar"
     platform = f"--platform linux/{machine}"
-    return (
-        f"where there is a way out: ctr images pull {platform} {name} && ctr images export {platform} {file} {name} "
-        f"(or: skopeo copy --all docker://{name} oci-archive:{file}:{parsed.tagged}). Nodes that reach its registry or "
-        "a mirror: k3s_images_from: registries, or k3s_registries"
-    )
+    saved = f"ctr images pull {platform} {name} && ctr images export {platform} {file} {name}"
+    copied = f"skopeo copy --all docker://{name} oci-archive:{file}:{parsed.tagged}"
+    mirrored = "Nodes that reach its registry or a mirror: k3s_images_from: registries, or k3s_registries"
+    return f"where there is a way out: {saved} (or: {copied}). {mirrored}"

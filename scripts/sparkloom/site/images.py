@@ -116,11 +116,10 @@ def _differing(asked: Wanted, tags: Mapping[str, str]) -> str:
 
 def _missing(asked: Wanted, nodes: Mapping[str, str]) -> str:
     wanted = next((text for text in nodes.values() if text), asked.image)
-    return (
-        f"{wanted} is missing on {', '.join(nodes)}, and nothing is pulled (model_serving_pull). Bring it: "
-        f"`docker save` or `ctr images export` on a machine that has {asked.image}, then on each node "
-        f"`sudo k3s ctr -n k8s.io images import FILE`, or its archive in {paths.IMAGES} and K3s restarted"
-    )
+    found = f"{wanted} is missing on {', '.join(nodes)}, and nothing is pulled (model_serving_pull)"
+    save = f"`docker save` or `ctr images export` on a machine that has {asked.image}"
+    load = f"`sudo k3s ctr -n k8s.io images import FILE`, or its archive in {paths.IMAGES} and K3s restarted"
+    return f"{found}. Bring it: {save}, then on each node {load}"
 
 
 def _unbuilt(asked: Wanted) -> str:

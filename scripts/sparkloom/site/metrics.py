@@ -136,10 +136,9 @@ def _for(scraper: Scraper, cluster: Cluster) -> list[dict[str, Any]]:
     if scraper.how == "annotations":
         return prometheus.services(cluster)
     space = scraper.namespace if scraper.own_namespace else cluster.namespace
-    rule = names.manifest(
-        f"{MONITORING}/v1", "PrometheusRule", labels.meta(alerts.GROUP, space, dict(scraper.rules)),
-        spec={"groups": alerts.groups(alerts.of(cluster))},
-    )  # fmt: skip
+    metadata = labels.meta(alerts.GROUP, space, dict(scraper.rules))
+    spec = {"groups": alerts.groups(alerts.of(cluster))}
+    rule = names.manifest(f"{MONITORING}/v1", "PrometheusRule", metadata, spec=spec)
     return [*prometheus.pod_monitors(cluster, space, scraper.monitors), rule]
 
 

@@ -210,10 +210,9 @@ def effective(
     while late := [pod for pod in running(reached, kind) if version_of(reached, pod) != version]:
         waited = clock() - begun
         if waited > PATIENCE:
-            message = (
-                f"still goes by other keys after {waited:.0f} s; its events say why: kubectl describe pod {late[0]}"
-            )
-            raise InputError.single(late[0], message, rule="key-not-taken")
+            cure = f"its events say why: kubectl describe pod {late[0]}"
+            found = f"still goes by other keys after {waited:.0f} s"
+            raise InputError.single(late[0], f"{found}; {cure}", rule="key-not-taken")
         if clock() - nudged >= NUDGE:
             if waited >= NUDGE:
                 say(f"{late[0]} has not read its files yet ({waited:.0f} s of {PATIENCE:.0f} s)")

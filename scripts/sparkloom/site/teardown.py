@@ -140,14 +140,9 @@ def kept_by_others(cluster: list[str], machines: Mapping[str, list[str]], *, con
     found = [*cluster, *(f"{name}: {thing}" for name, things in machines.items() for thing in things)]
     if not found or consent:
         return ""
-    lines = [f"  {thing}" for thing in found]
-    return "\n".join(
-        [
-            "found in this cluster what is not ours; with K3s its data goes, so nothing was taken away:",
-            *lines,
-            f"expected none, or a consent of its own: {CONSENT} deletes it too. To keep it, copy it away first",
-        ]
-    )
+    head = "found in this cluster what is not ours; with K3s its data goes, so nothing was taken away:"
+    cure = f"expected none, or a consent of its own: {CONSENT} deletes it too. To keep it, copy it away first"
+    return "\n".join([head, *(f"  {thing}" for thing in found), cure])
 
 
 def _namespaces(taker: Taker) -> Iterator[str]:

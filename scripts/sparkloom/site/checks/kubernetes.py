@@ -44,11 +44,9 @@ def silent(cluster: Cluster, error: Exception) -> Finding:
 
 def no_runtime_class(cluster: Cluster, name: str, there: str = "") -> Finding:
     expected = "the one that K3s makes when it finds NVIDIA's container toolkit at its start"
-    fix = (
-        "install the toolkit on the nodes, restart K3s there (systemctl restart k3s, or k3s-agent); on another "
-        "Kubernetes configure the runtime in containerd and apply the RuntimeClass yourself"
-    )
-    return Finding(cluster.name, "RuntimeClass", f"no '{name}'{there}", expected, fix)
+    ours = "install the toolkit on the nodes, restart K3s there (systemctl restart k3s, or k3s-agent)"
+    theirs = "on another Kubernetes configure the runtime in containerd and apply the RuntimeClass yourself"
+    return Finding(cluster.name, "RuntimeClass", f"no '{name}'{there}", expected, f"{ours}; {theirs}")
 
 
 def absent(node: Node, known: Mapping[str, Any]) -> Finding:

@@ -41,10 +41,8 @@ def blocks(node: str, probe: Mapping[str, Any]) -> Iterator[Finding]:
         return
     found = f"{large:.1f} of {free:.1f} GiB free lie in blocks of 16 MiB or more"
     expected = f"{LARGE_GIB:g} GiB: with less a load crawls, or ends with NV_ERR_NO_MEMORY"
-    fix = (
-        "sync; echo 3 | sudo tee /proc/sys/vm/drop_caches; echo 1 | sudo tee /proc/sys/vm/compact_memory; reboot the "
-        "node when preflight says the same again"
-    )
+    now = "sync; echo 3 | sudo tee /proc/sys/vm/drop_caches; echo 1 | sudo tee /proc/sys/vm/compact_memory"
+    fix = f"{now}; reboot the node when preflight says the same again"
     yield Finding(node, "memory blocks", found, expected, fix, "warning")
 
 

@@ -86,10 +86,8 @@ def drivers_differ(probes: Mapping[str, Probe], expected: str) -> Iterator[Findi
 def firmware_differs(cluster: Cluster, probes: Mapping[str, Probe]) -> Iterator[Finding]:
     """No version is known to be wrong. fwupd brings the system's firmware; the network card's comes with a package."""
     for node, version, common in _odd({node: firmware(cluster, node, probe) for node, probe in probes.items()}):
-        fix = (
-            "sudo apt-get update && sudo apt-get install --only-upgrade nvidia-spark-mlnx-firmware-manager on that "
-            "node, then switch it off and on, when the rails are slower there"
-        )
+        update = "sudo apt-get update && sudo apt-get install --only-upgrade nvidia-spark-mlnx-firmware-manager"
+        fix = f"{update} on that node, then switch it off and on, when the rails are slower there"
         yield Finding(node, "firmware", f"ConnectX-7 {version}", f"{common} as on the others", fix, "warning")
 
 

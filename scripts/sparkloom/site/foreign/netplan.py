@@ -68,7 +68,6 @@ def _definition(
     section: str, name: str, body: dict[str, Any], files: tuple[str, ...], sources: Mapping[str, str]
 ) -> Definition:
     match = _mapping(body.get("match"))
-    drivers = match.get("driver") or []
     return Definition(
         "netplan",
         section,
@@ -78,7 +77,7 @@ def _definition(
         gives=tuple(_gives(section, body)),
         names=tuple(words(match.get("name"))) if match else (name,),
         macs=tuple(mac.lower() for mac in words(match.get("macaddress"))),
-        drivers=tuple(words(drivers)),
+        drivers=tuple(words(match.get("driver"))),
         set_name=str(body.get("set-name") or ""),
         members=(*words(body.get("interfaces")), *words(body.get("link"))),
     )

@@ -95,10 +95,8 @@ def ended(node: str, status: dict[str, Any]) -> str:
     if status["state"] != "done":
         cause = status.get("cause") or "its transfer is gone; run this again"
         return f"{node}: {cause}"
-    return (
-        f"{node}: {amount(status['total'])} verified, {amount(status['moved'])} moved in {span(status['seconds'])}"
-        f" ({status['files']} files)"
-    )
+    moved = f"{amount(status['moved'])} moved in {span(status['seconds'])}"
+    return f"{node}: {amount(status['total'])} verified, {moved} ({status['files']} files)"
 
 
 def measured(what: str, moved: float, seconds: float) -> dict[str, float]:
@@ -112,7 +110,5 @@ def pulled(node: str, reference: str, status: dict[str, Any], seconds: float) ->
     cause = status.get("cause") or "its pull is gone; run this again"
     if status["state"] == "failed" and "model_serving_image_seconds" in cause:
         return f"{node}: {reference}: {cause}"
-    return (
-        f"{node}: {reference} cannot be pulled: {cause}. Without a way out bring it as a file: `sudo k3s ctr -n k8s.io "
-        f"images import FILE` on {node}, or its archive in {paths.IMAGES}"
-    )
+    load = f"`sudo k3s ctr -n k8s.io images import FILE` on {node}, or its archive in {paths.IMAGES}"
+    return f"{node}: {reference} cannot be pulled: {cause}. Without a way out bring it as a file: {load}"
