@@ -133,12 +133,17 @@ def one(reached: Client, group: RenderedGroup, *, on_demand: bool) -> dict[str, 
     return drawn(replace(there, record={"ranks": ranks}), look, site.called)
 
 
-def looks(inventory: str | Path | None) -> Iterator[dict[str, Any]]:
-    """One picture after the other, without end; while the cluster does not answer the last one, with why."""
+def gatherer(inventory: str | Path | None) -> Gatherer:
+    """Refused where the inventory or the kubeconfig cannot be read."""
     cluster: Cluster = case.cluster(inventory)
     reached = client.of(cluster)
     reached.core.api_client.configuration.retries = False  # a late picture says how late; the next look asks again
-    gathers = Gatherer(FromHere(reached), cluster.namespace, facts.planned(inventory).facts())
+    return Gatherer(FromHere(reached), cluster.namespace, facts.planned(inventory).facts())
+
+
+def looks(inventory: str | Path | None) -> Iterator[dict[str, Any]]:
+    """One picture after the other, without end; while the cluster does not answer the last one, with why."""
+    gathers = gatherer(inventory)
     last = picture(gathers.facts or {}, BLIND) | {"at": None}
     while True:
         try:
