@@ -36,6 +36,10 @@ class Pair:
     trust: str = ""
 
 
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 def private(key: ec.EllipticCurvePrivateKey) -> str:
     form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     return key.private_bytes(*form).decode()
@@ -58,8 +62,8 @@ def _builder(
         .issuer_name(issuer)
         .public_key(public)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(datetime.now(UTC) - SKEW)
-        .not_valid_after(datetime.now(UTC) + timedelta(days=days))
+        .not_valid_before(_now() - SKEW)
+        .not_valid_after(_now() + timedelta(days=days))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
     )
 
@@ -102,7 +106,7 @@ def _authority(
         keys.guarded(key)
         kept = x509.load_pem_x509_certificate(certificate.read_bytes())
         signer = serialization.load_pem_private_key(key.read_bytes(), None)  # type: ignore[assignment]
-        if kept.not_valid_after_utc > datetime.now(UTC) + timedelta(days=CERTIFICATE_DAYS) and _allows(kept, names):
+        if kept.not_valid_after_utc > _now() + timedelta(days=CERTIFICATE_DAYS) and _allows(kept, names):
             return kept, signer
     name = named(f"Sparkloom {site}")
     made = (
@@ -146,7 +150,7 @@ def own(folder: Path, site: str, names: list[str], *, dry: bool = False) -> Pair
     if place.is_file() and secret.is_file():
         keys.guarded(secret)
         kept = x509.load_pem_x509_certificate(place.read_bytes())
-        lasts = kept.not_valid_after_utc > datetime.now(UTC) + timedelta(days=RENEW_DAYS)
+        lasts = kept.not_valid_after_utc > _now() + timedelta(days=RENEW_DAYS)
         ours = kept.issuer == authority.subject and _signed(kept, authority)
         if lasts and ours and covers(kept, names):
             return Pair(place.read_text(), secret.read_text(), kept.not_valid_after_utc, False, trust)
@@ -190,7 +194,7 @@ def given(certificate: Path, key: Path, names: list[str]) -> Pair:
     form = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     if private.public_key().public_bytes(*form) != read.public_key().public_bytes(*form):
         raise InputError.single(str(key), f"not the key of {certificate} (gateway_certificate_key)")
-    if read.not_valid_after_utc < datetime.now(UTC):
+    if read.not_valid_after_utc < _now():
         raise InputError.single(str(certificate), f"ended on {read.not_valid_after_utc:%Y-%m-%d} (gateway_certificate)")
     if names and not covers(read, names):
         raise InputError.single(str(certificate), f"does not name {', '.join(names)} (gateway_names)")
