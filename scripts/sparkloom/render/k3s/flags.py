@@ -41,11 +41,8 @@ def facts(release: str) -> dict[str, Any]:
 
 def known(release: str, command: str) -> dict[str, str]:
     """{key: type}, aliases with them."""
-    types: dict[str, str] = {}
-    for name, flag in facts(release)["flags"].items():
-        if command in flag["commands"]:
-            types |= dict.fromkeys((name, *flag["aliases"]), flag["type"])
-    return types
+    taken = {name: flag for name, flag in facts(release)["flags"].items() if command in flag["commands"]}
+    return {word: flag["type"] for name, flag in taken.items() for word in (name, *flag["aliases"])}
 
 
 def require(release: str, command: str, config: Mapping[str, Any], where: str) -> None:

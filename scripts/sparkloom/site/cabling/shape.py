@@ -131,9 +131,7 @@ def _used(wire: Wire) -> dict[str, Cage]:
     """One cage per node: of two on the same wire the one that is like the others'; the inner one when none is."""
     counts = Counter(cage.place for cage in wire.cages)
     ordered = sorted(wire.cages, key=lambda cage: (-counts[cage.place], cage.halves[0]["pci"]))
-    chosen: dict[str, Cage] = {}
-    for cage in ordered:
-        chosen.setdefault(cage.node, cage)
+    chosen = {cage.node: cage for cage in reversed(ordered)}  # the first of each
     return {node: chosen[node] for node in wire.nodes}
 
 

@@ -28,14 +28,8 @@ class Event(TypedDict):
 
 def of_task(host: str, task: Task, result: dict[str, Any], group: str = "") -> list[Event]:
     """A task that would change nothing and judged nothing says nothing."""
-    if result.get("unreachable"):
-        outcome = "unreachable"
-    elif result.get("failed"):
-        outcome = "failed"
-    elif result.get("changed"):
-        outcome = "changed"
-    else:
-        outcome = "judged" if result.get("rows") or result.get("words") else ""
+    judged = "judged" if result.get("rows") or result.get("words") else ""
+    outcome = next((word for word in ("unreachable", "failed", "changed") if result.get(word)), judged)
     kept = {key: result[key] for key in KEPT if key in result}
     plain = json.loads(json.dumps(kept, default=str))
     event = Event(host=host, role=task.role, area=task.area, task=task.name, outcome=outcome, result=plain)

@@ -88,11 +88,7 @@ class SGLang(base.Adapter):
         return tuple(spelled.values())
 
     def canonical(self, settings: Iterable[Setting]) -> dict[str, FlagValue]:
-        result: dict[str, FlagValue] = {}
-        for setting in settings:
-            name, value = _concept(setting)
-            result[self.synonyms.get(name, name)] = value
-        return result
+        return {self.synonyms.get(name, name): value for name, value in map(_concept, settings)}
 
     def argv(self, settings: Sequence[Setting], topology: Topology, place: Place, release: str) -> tuple[str, ...]:
         return ("python3", "-m", "sglang.launch_server", *base.words([*settings, *self.rank_settings(topology, place)]))
