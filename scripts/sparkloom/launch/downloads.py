@@ -93,12 +93,16 @@ def chain(
     specs: dict[str, dict[str, Any]] = {}
     for place, node in enumerate(line):
         specs[node] = {
-            "job": job, "store": cluster.model_store, "models": models,
+            "job": job,
+            "store": cluster.model_store,
+            "models": models,
             "source": source if place == 0 else _peer(cluster, line[place - 1], node, settings),
             "listen": addresses(cluster, node),
             "peers": [] if node == line[-1] else addresses(cluster, line[place + 1]),
-            "port": settings.port, "connections": settings.connections, "downstream": node != line[-1],
-        }  # fmt: skip
+            "port": settings.port,
+            "connections": settings.connections,
+            "downstream": node != line[-1],
+        }
     return specs
 
 

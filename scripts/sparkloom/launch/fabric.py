@@ -127,15 +127,20 @@ def attachments(cluster: Cluster) -> tuple[Attachment, ...]:
     fabric = cluster.fabric
     return tuple(
         Attachment(
-            attachment_name(fabric, rail, rail.at(node).pf, vf), rail.name, vf,
-            interface(fabric, rail, rail.at(node).pf, vf), fabric.mtu, rail.subnet,
-            place(rail.at(node).pci, None if fabric.whole(rail) else vf) if fabric.attach_by == "pci" else "",
-            routes(cluster, rail, node, vf) if vf != fabric.check_vf else (), fabric.private,
+            name=attachment_name(fabric, rail, rail.at(node).pf, vf),
+            rail=rail.name,
+            vf=vf,
+            interface=interface(fabric, rail, rail.at(node).pf, vf),
+            mtu=fabric.mtu,
+            subnet=rail.subnet,
+            place=place(rail.at(node).pci, None if fabric.whole(rail) else vf) if fabric.attach_by == "pci" else "",
+            routes=routes(cluster, rail, node, vf) if vf != fabric.check_vf else (),
+            private=fabric.private,
         )
         for rail in fabric.segments
         for vf in addressing.functions_in_use(cluster, rail)
         for node in {rail.at(node.name).pf: node.name for node in cluster.nodes if rail.joins(node.name)}.values()
-    )  # fmt: skip
+    )
 
 
 def routes(cluster: Cluster, rail: Rail, node: str, vf: int) -> tuple[tuple[str, str], ...]:
@@ -176,12 +181,21 @@ def _endpoint(cluster: Cluster, node: Node, rail: Rail, vf: int, mac_address: st
     port, whole = rail.at(node.name), cluster.fabric.whole(rail)
     pf_hca = hca(port.pf, port.pci)
     return Endpoint(
-        node=node.name, rail=rail.name, pf=port.pf, pci=port.pci, vf=vf,
-        interface=interface(cluster.fabric, rail, port.pf, vf), mac="" if whole else mac_address,
-        address=address(cluster, node, rail, vf), prefix=IPv4Network(rail.subnet).prefixlen, mtu=cluster.fabric.mtu,
-        hca=pf_hca if whole else f"{pf_hca}v{vf}", pf_hca=pf_hca,
-        attachment=attachment_name(cluster.fabric, rail, port.pf, vf), half=rail.half,
-    )  # fmt: skip
+        node=node.name,
+        rail=rail.name,
+        pf=port.pf,
+        pci=port.pci,
+        vf=vf,
+        interface=interface(cluster.fabric, rail, port.pf, vf),
+        mac="" if whole else mac_address,
+        address=address(cluster, node, rail, vf),
+        prefix=IPv4Network(rail.subnet).prefixlen,
+        mtu=cluster.fabric.mtu,
+        hca=pf_hca if whole else f"{pf_hca}v{vf}",
+        pf_hca=pf_hca,
+        attachment=attachment_name(cluster.fabric, rail, port.pf, vf),
+        half=rail.half,
+    )
 
 
 def mac(site: bytes, rail: int, vf: int, index: int) -> str:

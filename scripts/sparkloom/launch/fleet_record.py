@@ -52,7 +52,10 @@ def _entry(one: Running) -> dict[str, Any]:
 def _running(data: dict[str, Any]) -> Running:
     vf, fraction = data.get("vf"), data.get("fraction")
     return Running(
-        str(data["name"]), str(data["profile"]), tuple(str(node) for node in data["nodes"]),
-        None if vf is None else int(vf), fraction=None if fraction is None else float(fraction),
+        name=str(data["name"]),
+        profile=str(data["profile"]),
+        nodes=tuple(str(node) for node in data["nodes"]),
+        vf=None if vf is None else int(vf),
+        fraction=None if fraction is None else float(fraction),
         only=(data.get("secrets") or {}).get("engine_key") == ONLY_KEY,
-    )  # fmt: skip
+    )

@@ -105,14 +105,22 @@ class Placed:
         """As `sparkloom fleet plan --json` tells it."""
         many = len(self.nodes) > 1
         return {
-            "name": self.name, "profile": self.profile, "alias": self.alias, "nodes": list(self.nodes),
-            "fraction": self.fraction, "idle_minutes": self.idle_minutes, "turns": self.turns or None, "vf": self.vf,
-            "addresses": self.addresses(cluster), "label": self.label,
-            "service": f"{self.label}.{cluster.namespace}.svc", "port": self.port,
+            "name": self.name,
+            "profile": self.profile,
+            "alias": self.alias,
+            "nodes": list(self.nodes),
+            "fraction": self.fraction,
+            "idle_minutes": self.idle_minutes,
+            "turns": self.turns or None,
+            "vf": self.vf,
+            "addresses": self.addresses(cluster),
+            "label": self.label,
+            "service": f"{self.label}.{cluster.namespace}.svc",
+            "port": self.port,
             "first_port": ports.RENDEZVOUS if many else None,
             "secrets": {"engine_key": self.engine_key, "group": f"{self.label}-group" if many else None},
             "records": {"record": f"{self.label}-record", "served": self.served},
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True)

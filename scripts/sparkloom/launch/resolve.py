@@ -82,16 +82,21 @@ class LaunchSketch:
         """What a view has of any launch."""
         profile, recipe = self.profile.profile, image_recipe(self.profile)
         return {
-            "engine": self.engine, "release": self.release, "image": self.image,
+            "engine": self.engine,
+            "release": self.release,
+            "image": self.image,
             "built_from": profile.engine.built_from or (f"recipe {recipe.name}" if recipe else ""),
             "recipe": recipe.recipe if recipe else None,
             "carries": frozenset([*profile.engine.carries, *(f"patch:{name}" for name in profile.engine.patches)]),
-            "model_id": profile.model.id, "moving": pins.moving(profile.model),
+            "model_id": profile.model.id,
+            "moving": pins.moving(profile.model),
             "consented": frozenset(profile.model.runs_unpinned_code_of),
             "flags": engines.get(self.engine).canonical(self.settings),
-            "env": {variable.name: variable.value for variable in self.ranks[0].env}, "platform": platform,
-            "egress": self.topology.egress, **self.topology.parallel.model_dump(),
-        }  # fmt: skip
+            "env": {variable.name: variable.value for variable in self.ranks[0].env},
+            "platform": platform,
+            "egress": self.topology.egress,
+            **self.topology.parallel.model_dump(),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,23 +138,34 @@ def resolve(
     spelled = engine.spell(settings, spoken)
     ranks = tuple(
         Rank(
-            index=spot.rank, place=spot, argv=engine.argv(spelled, topology, spot, spoken),
+            index=spot.rank,
+            place=spot,
+            argv=engine.argv(spelled, topology, spot, spoken),
             env=_environment(loaded, [*engine.environment(topology, spot), *patient]),
             settings=engine.rank_settings(topology, spot),
         )
         for spot in topology.places
-    )  # fmt: skip
+    )
     flags, variables = engine.canonical(spelled), {variable.name: variable.value for variable in ranks[0].env}
     taken = (*engine.ports(flags, variables, spoken, len(ranks)), *ports.OURS)
     if problems := ports.faults(loaded, taken):
         raise InputError(problems)
     kind: type[LaunchSketch] = Launch if isinstance(loaded, LoadedProfile) else LaunchSketch
     return kind(
-        profile=loaded, engine=engine.name, release=spoken, image=lock_file.at(image_reference(loaded), cluster.images),
-        port=engine.port, ports=taken, topology=topology, settings=spelled, ranks=ranks,
+        profile=loaded,
+        engine=engine.name,
+        release=spoken,
+        image=lock_file.at(image_reference(loaded), cluster.images),
+        port=engine.port,
+        ports=taken,
+        topology=topology,
+        settings=spelled,
+        ranks=ranks,
         fabric=tuple(dict.fromkeys(end.half for end in topology.head.endpoints)) if engine.nccl else (),
-        files=engine.files(settings, loaded), gpu=cluster.expect_gpu, seat=seat,
-    )  # fmt: skip
+        files=engine.files(settings, loaded),
+        gpu=cluster.expect_gpu,
+        seat=seat,
+    )
 
 
 def _release(loaded: LoadedSketch, asked: str | None) -> str:

@@ -90,9 +90,13 @@ def _requirements(recipe: Recipe) -> str:
 def _text(loaded: LoadedRecipe, made_of: str) -> str:
     recipe = loaded.recipe
     templates = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, autoescape=False,
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
-    )  # fmt: skip
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
     templates.filters["quoted"] = _quoted
     return templates.get_template("Dockerfile.j2").render(
         name=loaded.name,

@@ -94,9 +94,15 @@ class Client:
     def _answered(self, method: str, path: str, headers: dict[str, str], query: Mapping[str, str], **asked: Any) -> Any:
         """As the API's own JSON has it."""
         answer = self.core.api_client.call_api(
-            path, method, query_params=list(query.items()), header_params=headers, auth_settings=["BearerToken"],
-            _preload_content=False, _return_http_data_only=True, **asked,
-        )  # fmt: skip
+            path,
+            method,
+            query_params=list(query.items()),
+            header_params=headers,
+            auth_settings=["BearerToken"],
+            _preload_content=False,
+            _return_http_data_only=True,
+            **asked,
+        )
         return json.loads(answer.data)
 
     def answers(self) -> None:

@@ -60,13 +60,17 @@ class Planned:
                 for entry in (self.listing.entries if self.listing else ())
             ],
             "rails": [
-                {"name": rail.name, "subnet": rail.subnet, "link_gbit": cluster.fabric.rail_gbit,
-                 "mtu": cluster.fabric.mtu}
+                {
+                    "name": rail.name,
+                    "subnet": rail.subnet,
+                    "link_gbit": cluster.fabric.rail_gbit,
+                    "mtu": cluster.fabric.mtu,
+                }
                 for rail in cluster.fabric.rails
             ],
             "fabric": measured(cluster),
             "gauges": {name: list(how) for engine in engines.measured() for name, how in engine["gauges"].items()},
-        }  # fmt: skip
+        }
 
 
 def planned(inventory: Inventory, runs: Mapping[str, Running] | None = None) -> Planned:
@@ -133,10 +137,12 @@ def measured(cluster: Cluster) -> dict[str, Any] | None:
     if not report:
         return None
     pairs = [
-        {**{key: pair.get(key) for key in ("client", "server", "sum_gbit", "verdict")},
-         "rails": {name: {"gbit": rail.get("gbit")} for name, rail in (pair.get("rails") or {}).items()}}
+        {
+            **{key: pair.get(key) for key in ("client", "server", "sum_gbit", "verdict")},
+            "rails": {name: {"gbit": rail.get("gbit")} for name, rail in (pair.get("rails") or {}).items()},
+        }
         for pair in report.get("pairs") or ()
-    ]  # fmt: skip
+    ]
     return {"time": report.get("time"), "verdict": report.get("verdict"), "pairs": pairs}
 
 
@@ -145,11 +151,19 @@ def _bench(folder: Path, profile: str) -> dict[str, Any] | None:
     for file in sorted(folder.glob("bench-*.json"), key=lambda file: file.stem[-16:], reverse=True):
         data = json_text.kept(file)
         if data.get("complete") and data.get("provenance", {}).get("profile") == profile:
-            levels = [{key: level.get(key) for key in LEVEL}
-                      | {"ttft_p50_ms": (level.get("ttft_ms") or {}).get("p50"),
-                         "text": (level.get("guard") or {}).get("verdict")}
-                      for level in data.get("levels") or ()]  # fmt: skip
+            levels = [
+                {key: level.get(key) for key in LEVEL}
+                | {
+                    "ttft_p50_ms": (level.get("ttft_ms") or {}).get("p50"),
+                    "text": (level.get("guard") or {}).get("verdict"),
+                }
+                for level in data.get("levels") or ()
+            ]
             told = data["provenance"]
-            return {"measured": told.get("measured"), "valid": bool(data.get("valid")), "levels": levels,
-                    "config_hash": told.get("config_hash")}  # fmt: skip
+            return {
+                "measured": told.get("measured"),
+                "valid": bool(data.get("valid")),
+                "levels": levels,
+                "config_hash": told.get("config_hash"),
+            }
     return None

@@ -103,9 +103,13 @@ class Book:
         labels = {"app.kubernetes.io/part-of": "sparkloom"}
         body = {
             "metadata": {"name": self.name, "namespace": LEASES, "labels": labels, "annotations": notes, **version},
-            "spec": {"holderIdentity": operation.who, "leaseDurationSeconds": DURATION, "renewTime": now(),
-                     "acquireTime": operation.since},
-        }  # fmt: skip
+            "spec": {
+                "holderIdentity": operation.who,
+                "leaseDurationSeconds": DURATION,
+                "renewTime": now(),
+                "acquireTime": operation.since,
+            },
+        }
         try:
             if lease:
                 self.api.replace_namespaced_lease(self.name, LEASES, body)

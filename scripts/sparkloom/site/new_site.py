@@ -61,10 +61,9 @@ def write(folder: Path, found: Sequence[Spark], user: str, profile: str, *, hotp
 
 def hosts(found: Sequence[Spark], user: str) -> str:
     sparks = {
-        spark.name: {
-            "ansible_host": spark.reached, "management_address": spark.address, "fabric_index": index
-        } for index, spark in enumerate(found, 1)
-    }  # fmt: skip
+        spark.name: {"ansible_host": spark.reached, "management_address": spark.address, "fabric_index": index}
+        for index, spark in enumerate(found, 1)
+    }
     groups = {"sparks": {"hosts": sparks}, "k3s_servers": {"hosts": {found[0].name: {}}}}
     content = {"all": {"vars": {"ansible_user": user}, "children": groups}}
     return f"---\n{WRITTEN}\n{yaml.safe_dump(content, sort_keys=False, width=200)}"

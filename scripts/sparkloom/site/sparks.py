@@ -141,9 +141,12 @@ def _parsed(address: str, text: str) -> Spark:
         return found._replace(trouble=trouble)
     own = said.get("machine-id", "")
     told = (
-        (answers.NAME, found.name), (answers.ADDRESS, found.address), (answers.INTERFACE, found.interface),
-        (answers.MACHINE_ID, own), *((answers.INTERFACE, port) for port in linked),
-    )  # fmt: skip
+        (answers.NAME, found.name),
+        (answers.ADDRESS, found.address),
+        (answers.INTERFACE, found.interface),
+        (answers.MACHINE_ID, own),
+        *((answers.INTERFACE, port) for port in linked),
+    )
     if faults := [fault for kind, word in told if (fault := answers.fault(kind, word))]:
         return found._replace(trouble="; ".join(faults))
     return found._replace(machine=identity.told(found.name, own, said.get("serial", "")))

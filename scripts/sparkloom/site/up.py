@@ -172,9 +172,15 @@ def run(
 def _started(command: list[str], env: dict[str, str], output: IO[str], password: str) -> subprocess.Popen[str]:
     """In a session of its own: Ctrl-C reaches it once, through us, and nothing of it can ask behind the picture."""
     process = subprocess.Popen(
-        command, cwd=WORK, env=env, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT,
-        text=True, start_new_session=True,
-    )  # fmt: skip
+        command,
+        cwd=WORK,
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
     assert process.stdin
     with suppress(BrokenPipeError), process.stdin as ears:  # it may have ended without reading
         ears.write(password)

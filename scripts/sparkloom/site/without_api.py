@@ -45,9 +45,12 @@ def _answers(inventory: Path, args: Data) -> Data:
     command = [program("ansible"), GROUP, "-i", str(inventory.resolve()), "-b", "-m", "sparkloom_node"]
     with tempfile.TemporaryDirectory() as folder:
         env = environment(
-            ANSIBLE_LOAD_CALLBACK_PLUGINS="1", ANSIBLE_CALLBACKS_ENABLED="ansible.builtin.tree,sparkloom_once",
-            ANSIBLE_CALLBACK_TREE_DIR=folder, ANSIBLE_TIMEOUT="5", ANSIBLE_SSH_RETRIES="0",
-        )  # fmt: skip
+            ANSIBLE_LOAD_CALLBACK_PLUGINS="1",
+            ANSIBLE_CALLBACKS_ENABLED="ansible.builtin.tree,sparkloom_once",
+            ANSIBLE_CALLBACK_TREE_DIR=folder,
+            ANSIBLE_TIMEOUT="5",
+            ANSIBLE_SSH_RETRIES="0",
+        )
         with contextlib.suppress(subprocess.TimeoutExpired):
             asked = [*command, "-e", json.dumps(only), "-a", json.dumps(args)]
             subprocess.run(asked, cwd=WORK, env=env, capture_output=True, timeout=SECONDS)

@@ -27,8 +27,11 @@ class Fit:
         known = free or "what the load and the graphs take is known as a range only"
         cure = "; playbooks/preflight.yml measures this site" if free and not measured else ""
         text = f"uncertain: {known}. At worst: {self.reason}. At best: {hopeful.reason}{cure}"
-        best = {name: replace(figure, formula=f"where it starts: {figure.formula}")
-                for name, figure in hopeful.limits.items() if name not in self.limits}  # fmt: skip
+        best = {
+            name: replace(figure, formula=f"where it starts: {figure.formula}")
+            for name, figure in hopeful.limits.items()
+            if name not in self.limits
+        }
         return replace(self, fits=None, reason=text, limits={**self.limits, **best})
 
 

@@ -25,10 +25,14 @@ def write(launch: Launch, facts: Mapping[str, Any]) -> str:
 def _service(launch: Launch, rank: Rank) -> dict[str, Any]:
     words = host.words(launch, rank)
     service = template.one(
-        "export/service", rank=rank.index, image=launch.image, program=words[0],
-        words=[_dollars(word) for word in words[1:]], environment=_dollars(host.environment(rank)),
+        "export/service",
+        rank=rank.index,
+        image=launch.image,
+        program=words[0],
+        words=[_dollars(word) for word in words[1:]],
+        environment=_dollars(host.environment(rank)),
         volumes=host.folders(launch),
-    )  # fmt: skip
+    )
     if launch.fabric:
         service |= {"devices": ["/dev/infiniband"], "cap_add": ["IPC_LOCK"]}
     if texts := host.texts(launch):

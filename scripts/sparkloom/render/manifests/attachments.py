@@ -37,9 +37,14 @@ def definition(attachment: Attachment, namespace: str) -> dict[str, Any]:
     plugins = [plugin, *([{"type": PRIVATE, "mtu": attachment.mtu}] if attachment.private else [])]
     config = json.dumps({"cniVersion": CNI_VERSION, "name": attachment.name, "plugins": plugins})
     return template.one(
-        "manifests/attachment", name=attachment.name, namespace=namespace, rail=attachment.rail,
-        told_mtu=str(attachment.mtu), subnet=attachment.subnet, config=config,
-    )  # fmt: skip
+        "manifests/attachment",
+        name=attachment.name,
+        namespace=namespace,
+        rail=attachment.rail,
+        told_mtu=str(attachment.mtu),
+        subnet=attachment.subnet,
+        config=config,
+    )
 
 
 def annotation(endpoints: Iterable[Endpoint]) -> str:

@@ -61,20 +61,27 @@ def files() -> dict[str, str]:
 def config_maps(cluster: Cluster) -> list[dict[str, Any]]:
     return [
         names.manifest(
-            "v1", "ConfigMap", labels.meta(f"{name(one)}-dashboard", cluster.namespace, FOUND),
+            "v1",
+            "ConfigMap",
+            labels.meta(f"{name(one)}-dashboard", cluster.namespace, FOUND),
             data={f"{name(one)}.json": json.dumps(made(one), separators=(",", ":"))},
         )
         for one in every()
-    ]  # fmt: skip
+    ]
 
 
 def made(dashboard: Dashboard) -> dict[str, Any]:
-    asked = [template.one("metrics/variable", name=called, query=query, source=SOURCE)
-             for called, query in dashboard.variables]  # fmt: skip
+    asked = [
+        template.one("metrics/variable", name=called, query=query, source=SOURCE)
+        for called, query in dashboard.variables
+    ]
     return template.one(
-        "metrics/dashboard", name=name(dashboard), title=dashboard.title, panels=list(_placed(dashboard.panels)),
+        "metrics/dashboard",
+        name=name(dashboard),
+        title=dashboard.title,
+        panels=list(_placed(dashboard.panels)),
         variables=[template.one("metrics/source"), *asked],
-    )  # fmt: skip
+    )
 
 
 def _placed(panels: tuple[Panel, ...]) -> Iterator[dict[str, Any]]:
@@ -96,7 +103,13 @@ def _panel(number: int, panel: Panel, place: dict[str, int]) -> dict[str, Any]:
         for index, (expr, legend) in enumerate(panel.exprs)
     ]
     made = template.one(
-        "metrics/panel", number=number, title=panel.title, kind=panel.kind, place=place, source=SOURCE,
-        defaults=defaults, targets=targets,
-    )  # fmt: skip
+        "metrics/panel",
+        number=number,
+        title=panel.title,
+        kind=panel.kind,
+        place=place,
+        source=SOURCE,
+        defaults=defaults,
+        targets=targets,
+    )
     return made | ({"description": panel.help} if panel.help else {})

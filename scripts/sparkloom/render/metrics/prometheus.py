@@ -81,10 +81,14 @@ def node_rules(cluster: Cluster) -> list[Rule]:
     named = [{"source_labels": [NODE], "target_label": "node"}]
     others = [node for node in cluster.nodes if node.kubernetes_node != node.name]
     return named + [
-        {"source_labels": [NODE], "regex": re.escape(node.kubernetes_node), "target_label": "node",
-         "replacement": node.name}
+        {
+            "source_labels": [NODE],
+            "regex": re.escape(node.kubernetes_node),
+            "target_label": "node",
+            "replacement": node.name,
+        }
         for node in others
-    ]  # fmt: skip
+    ]
 
 
 def rules(job: Job, cluster: Cluster) -> list[Rule]:
@@ -104,10 +108,16 @@ def rules(job: Job, cluster: Cluster) -> list[Rule]:
 def config(cluster: Cluster) -> dict[str, Any]:
     """Of our own Prometheus."""
     scraped = [
-        template.one("metrics/scraped", name=job.name, path=job.path, samples=SAMPLES,
-                     namespace=cluster.namespace, rules=rules(job, cluster))
+        template.one(
+            "metrics/scraped",
+            name=job.name,
+            path=job.path,
+            samples=SAMPLES,
+            namespace=cluster.namespace,
+            rules=rules(job, cluster),
+        )
         for job in jobs()
-    ]  # fmt: skip
+    ]
     return template.one("metrics/scrape", every=EVERY, site=cluster.name, scraped=scraped)
 
 
@@ -121,9 +131,15 @@ def _pod_monitor(job: Job, cluster: Cluster, namespace: str, more: Mapping[str, 
     own = [rule for rule in relabelled if rule.get("action") != "keep"]
     own.append({"targetLabel": "job", "replacement": job.name})
     return template.one(
-        "metrics/pod_monitor", metadata=labels.meta(job.name, namespace, dict(more)), namespace=cluster.namespace,
-        pods=dict(job.pods), samples=SAMPLES, path=job.path, every=EVERY, rules=own,
-    )  # fmt: skip
+        "metrics/pod_monitor",
+        metadata=labels.meta(job.name, namespace, dict(more)),
+        namespace=cluster.namespace,
+        pods=dict(job.pods),
+        samples=SAMPLES,
+        path=job.path,
+        every=EVERY,
+        rules=own,
+    )
 
 
 def _camel(rule: Rule) -> Rule:

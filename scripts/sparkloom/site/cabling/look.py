@@ -123,9 +123,14 @@ def ask(cluster: Cluster, inventory: Path, extra: Iterable[str], say: Callable[[
     command = play.command(repository.REPO / "playbooks" / "cabling.yml", inventory, extra)
     say(f"listening on the ports of {len(cluster.nodes)} node(s); a switch needs half a minute to say its name\n")
     done = subprocess.run(
-        command, cwd=repository.WORK, env=play.environment(),
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-    )  # fmt: skip
+        command,
+        cwd=repository.WORK,
+        env=play.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
     if not kept.exists():
         lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
         failed = next((at for at, line in enumerate(lines) if line.startswith("fatal: ")), len(lines) - KEPT_LINES)

@@ -31,12 +31,15 @@ def wrong(ways: list[Cables], joined: list[Wire], found: list[Cage]) -> list[Fin
     missing = min(([ends for ends in way if not any({*ends} <= wire for wire in there)] for way in ways), key=len)
     return [
         Finding(
-            one.node, "cage", f"{_goes(one, joined)}, {_goes(other, joined)}", "a cable between the two",
+            one.node,
+            "cage",
+            f"{_goes(one, joined)}, {_goes(other, joined)}",
+            "a cable between the two",
             f"{one} should go to {other}",
         )
         for here, behind in missing
         if (one := cages.get(here)) and (other := cages.get(behind))
-    ]  # fmt: skip
+    ]
 
 
 def _along(order: Sequence[str], first: str, last: str) -> Cables:

@@ -84,9 +84,16 @@ def _ring(
     fix = f"engine.carries: [nccl-{RING_NCCL}] in the profile of an image that has it; docs/rings.md"
     expected = f"an image with NCCL {RING_NCCL} or newer, which takes the port that leads to the peer"
     findings = [
-        *read, *_silent(made, set(order)), *_halves(used), *_halves(others), *_functionless(used),
-        *_functionless(others), *slow, *slow_too, Finding(order[0], "ring", what, expected, fix, "info"),
-    ]  # fmt: skip
+        *read,
+        *_silent(made, set(order)),
+        *_halves(used),
+        *_halves(others),
+        *_functionless(used),
+        *_functionless(others),
+        *slow,
+        *slow_too,
+        Finding(order[0], "ring", what, expected, fix, "info"),
+    ]
     return Found(nodes, "a ring of 3", made, found, used, min(gbit, other), findings, ring=order)
 
 

@@ -121,13 +121,15 @@ def report(
                 "server": pair.server,
                 "sum_gbit": round(pair.sum_gbit, 3),
                 "verdict": VERDICTS[pair.trouble]["word"] if pair.trouble in VERDICTS else pair.trouble or "ok",
-                "rails": {m.rail: {**_figures(m), "verdict": VERDICTS[m.trouble]["word"] if m.trouble else "ok"}
-                          for m in pair.rails},
+                "rails": {
+                    m.rail: {**_figures(m), "verdict": VERDICTS[m.trouble]["word"] if m.trouble else "ok"}
+                    for m in pair.rails
+                },
             }
             for pair in judged
         ],
         "not_measured": [as_dict(finding) for finding in left_out],
-    }  # fmt: skip
+    }
 
 
 def _figures(measure: Measure) -> dict[str, Any]:

@@ -54,8 +54,12 @@ def _lanes(node: str, half: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _errors(node: str, half: Mapping[str, Any]) -> Iterator[Finding]:
     counted = half["pcie_errors"]
-    serious = {f"{kind} {name}": times for kind in ("fatal", UNFATAL) for name, times in counted[kind].items()
-               if not (kind == UNFATAL and name == HARMLESS)}  # fmt: skip
+    serious = {
+        f"{kind} {name}": times
+        for kind in ("fatal", UNFATAL)
+        for name, times in counted[kind].items()
+        if not (kind == UNFATAL and name == HARMLESS)
+    }
     corrected = sum(counted["correctable"].values())
     if not serious and corrected < CORRECTED:
         return

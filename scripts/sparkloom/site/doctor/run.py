@@ -47,7 +47,7 @@ def _play(inventory: Path, extra: list[str], target: Path, say: Callable[[str], 
     env = play.environment(SPARKLOOM_DOCTOR_JSON=str(target))
     with subprocess.Popen(
         command, cwd=WORK, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    ) as process:  # fmt: skip
+    ) as process:
         assert process.stdout
         try:
             return _follow(process.stdout, say)

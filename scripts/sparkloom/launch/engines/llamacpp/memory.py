@@ -23,12 +23,19 @@ def requirements(view: ModelView) -> Requirements:
     told = max(0, view.whole("parallel") or 0)
     shared = view.on("kv_unified") or not told
     return Requirements(
-        fraction=1.0, fraction_flag="", fraction_given=False,
-        context=pool(view) if shared else max(1, pool(view) // told), context_flag="ctx_size",
-        kv_element=element(view.text("cache_type_k")), state_element=4.0, running=told or SLOTS,
-        running_flag="parallel", ahead=view.whole("ubatch_size") or 512,
-        chunk=view.whole("ubatch_size") or 512, whole_window=view.on("swa_full"),
-    )  # fmt: skip
+        fraction=1.0,
+        fraction_flag="",
+        fraction_given=False,
+        context=pool(view) if shared else max(1, pool(view) // told),
+        context_flag="ctx_size",
+        kv_element=element(view.text("cache_type_k")),
+        state_element=4.0,
+        running=told or SLOTS,
+        running_flag="parallel",
+        ahead=view.whole("ubatch_size") or 512,
+        chunk=view.whole("ubatch_size") or 512,
+        whole_window=view.on("swa_full"),
+    )
 
 
 def fit(view: ModelView, needs: Requirements) -> Fit:

@@ -45,15 +45,25 @@ def requirements(view: ModelView) -> Requirements:
     batch = view.whole("cuda_graph_max_bs") or (8 if view.flags.get("disable_piecewise_cuda_graph") else 256)
     return Requirements(
         fraction=_fraction(view, batch, speculation) if fraction is None else fraction,
-        fraction_flag="mem_fraction_static", fraction_given=fraction is not None,
-        context=view.whole("context_length") or view.model.context, context_flag="context_length",
+        fraction_flag="mem_fraction_static",
+        fraction_given=fraction is not None,
+        context=view.whole("context_length") or view.model.context,
+        context_flag="context_length",
         kv_element=element(view.text("kv_cache_dtype")),
         state_element=state_element(view.text("mamba_ssm_dtype") or view.env.get("SGLANG_MAMBA_SSM_DTYPE", "")),
-        running=running, running_flag="max_running_requests", slots=view.whole("max_mamba_cache_size"),
-        slots_flag="max_mamba_cache_size", slots_per_request=_slots(view, radix, speculation), radix=radix,
-        graph_batch=None if view.eager else batch, eager=view.eager, short_pool=True, speculation=speculation,
-        tokens=view.whole("max_total_tokens"), chunk=view.whole("chunked_prefill_size") or CHUNK,
-    )  # fmt: skip
+        running=running,
+        running_flag="max_running_requests",
+        slots=view.whole("max_mamba_cache_size"),
+        slots_flag="max_mamba_cache_size",
+        slots_per_request=_slots(view, radix, speculation),
+        radix=radix,
+        graph_batch=None if view.eager else batch,
+        eager=view.eager,
+        short_pool=True,
+        speculation=speculation,
+        tokens=view.whole("max_total_tokens"),
+        chunk=view.whole("chunked_prefill_size") or CHUNK,
+    )
 
 
 def _fraction(view: ModelView, batch: int, speculation: Speculation | None) -> float:

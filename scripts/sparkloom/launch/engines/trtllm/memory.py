@@ -25,14 +25,20 @@ def requirements(view: ModelView) -> Requirements:
     speculative = options.get("speculative_config")
     tokens = speculative.get("num_nextn_predict_layers") if isinstance(speculative, dict) else None
     return Requirements(
-        fraction=0.9 if given is None else given, fraction_flag=told or FILED, fraction_given=given is not None,
-        context=view.whole("max_seq_len") or view.model.context, context_flag="max_seq_len",
+        fraction=0.9 if given is None else given,
+        fraction_flag=told or FILED,
+        fraction_given=given is not None,
+        context=view.whole("max_seq_len") or view.model.context,
+        context_flag="max_seq_len",
         kv_element=element(str(cache.get("dtype", ""))),
         state_element=state_element(str(cache.get("mamba_ssm_cache_dtype", options.get("mamba_ssm_cache_dtype", "")))),
-        running=view.whole("max_batch_size") or 8, running_flag="max_batch_size", graph_batch=8,
-        speculation=drafts(tokens), ahead=view.whole("max_num_tokens") or 8192,
+        running=view.whole("max_batch_size") or 8,
+        running_flag="max_batch_size",
+        graph_batch=8,
+        speculation=drafts(tokens),
+        ahead=view.whole("max_num_tokens") or 8192,
         chunk=view.whole("max_num_tokens") or 8192,
-    )  # fmt: skip
+    )
 
 
 def fit(view: ModelView, needs: Requirements) -> Fit:

@@ -27,16 +27,23 @@ def requirements(view: ModelView) -> Requirements:
     eager = view.on("enforce_eager")
     fraction = view.number("gpu_memory_utilization")
     return Requirements(
-        fraction=_default(view) if fraction is None else fraction, fraction_flag="gpu_memory_utilization",
-        fraction_given=fraction is not None, context=view.whole("max_model_len") or view.model.context,
-        context_flag="max_model_len", kv_element=element(view.text("kv_cache_dtype")),
+        fraction=_default(view) if fraction is None else fraction,
+        fraction_flag="gpu_memory_utilization",
+        fraction_given=fraction is not None,
+        context=view.whole("max_model_len") or view.model.context,
+        context_flag="max_model_len",
+        kv_element=element(view.text("kv_cache_dtype")),
         state_element=state_element(view.text("mamba_ssm_cache_dtype")),
-        running=view.whole("max_num_seqs") or SEQUENCES, running_flag="max_num_seqs",
-        graph_batch=None if eager else min(view.whole("max_num_seqs") or 512, 512), eager=eager,
-        speculation=drafts(tokens), elastic=view.number("max_model_len") == -1,
-        ahead=view.whole("max_num_batched_tokens") or BATCHED, chunk=view.whole("max_num_batched_tokens") or CHUNK,
+        running=view.whole("max_num_seqs") or SEQUENCES,
+        running_flag="max_num_seqs",
+        graph_batch=None if eager else min(view.whole("max_num_seqs") or 512, 512),
+        eager=eager,
+        speculation=drafts(tokens),
+        elastic=view.number("max_model_len") == -1,
+        ahead=view.whole("max_num_batched_tokens") or BATCHED,
+        chunk=view.whole("max_num_batched_tokens") or CHUNK,
         whole_window=view.on("disable_hybrid_kv_cache_manager"),
-    )  # fmt: skip
+    )
 
 
 def _default(view: ModelView) -> float:
