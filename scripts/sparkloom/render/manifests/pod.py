@@ -11,6 +11,7 @@ from sparkloom.inputs.cluster import Cluster
 from sparkloom.launch import engines, ports
 from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch, Rank
+from sparkloom.launch.values import EnvVar
 from sparkloom.onnode.now.labels import NETWORKS
 from sparkloom.render import template
 from sparkloom.render.manifests import access, attachments, files, names, pod_secrets, supervision
@@ -37,7 +38,7 @@ def stateful_set(launch: Launch, cluster: Cluster, rank: Rank) -> dict[str, Any]
         # the engine's own words, behind the supervisor, whose Python every image has
         args=["--", *map(literal, (*rank.argv, *pod_secrets.key_words(launch, rank)))],
         env=[
-            *({"name": variable.name, "value": literal(variable.value)} for variable in rank.env),
+            *(environment(variable) for variable in rank.env),
             *asked_of_the_runtime(launch, cluster),
             *supervision.environment(rank),
         ],
@@ -99,6 +100,10 @@ def asked_of_the_runtime(launch: Launch, cluster: Cluster) -> list[dict[str, Any
 def handed_out(launch: Launch, cluster: Cluster) -> bool:
     """Whether the rails' RDMA devices come into pods one by one: a privileged one has all devices."""
     return bool(launch.fabric) and cluster.security_mode == "device-plugin"
+
+
+def environment(variable: EnvVar) -> dict[str, Any]:
+    return {"name": variable.name, "value": literal(variable.value)}
 
 
 def literal(text: str) -> str:

@@ -46,9 +46,9 @@ class Lock:
             for answer in answers
             if (entry := self.entries.get(answer["id"])) and answer.get("current") not in (None, entry.commit)
         ]
-        locked = "-e model_store_accept=locked brings the locked one back"
-        held = "-e model_store_accept=held locks what the nodes hold; or delete its entry there"
-        return "\n".join([*told, f"say which one holds: {locked}, {held}"]) if told else ""
+        back = "-e model_store_accept=locked brings the locked one back"
+        anew = "-e model_store_accept=held locks what the nodes hold; or delete its entry there"
+        return "\n".join([*told, f"say which one holds: {back}, {anew}"]) if told else ""
 
     def found(self, commits: Mapping[str, Mapping[str, str]], when: str) -> tuple[list[Model], str]:
         """By node what it holds now: the entries to keep, or why there are none."""
