@@ -25,6 +25,11 @@ class Reader:
     source: str  # whose code says so
 
 
+def reads(*names: str, source: str) -> Callable[[Callable[[Config], Shape]], Reader]:
+    """The function below is the reader of these architectures."""
+    return lambda read: Reader(names, read, source)
+
+
 def model(config: Config, at: str, layers: Iterable[Layer], **more: Any) -> Shape:
     """The layers with the model's own width, vocabulary and length, its ends where most checkpoints have them."""
     layers = tuple(layers)

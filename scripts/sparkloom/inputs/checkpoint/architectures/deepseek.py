@@ -10,21 +10,29 @@ from typing import Any
 
 from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
-from sparkloom.inputs.checkpoint.architectures._common import Reader
+from sparkloom.inputs.checkpoint.architectures._common import reads
 from sparkloom.inputs.checkpoint.config import Config
 from sparkloom.inputs.checkpoint.parts import DeltaAttention, Indexer, Latent
 from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
 
 
+@reads(
+    "DeepseekV3ForCausalLM",
+    "DeepseekV32ForCausalLM",
+    "GlmMoeDsaForCausalLM",
+    source="the checkpoints' own modeling_deepseek.py; transformers models/deepseek_v32, glm_moe_dsa",
+)
 def deepseek(config: Config) -> Shape:
     return _below(config, "model")
 
 
+@reads("KimiK25ForConditionalGeneration", source="vLLM model_executor/models/kimi_k25.py")
 def kimi_k25(config: Config) -> Shape:
     vision = tensors.tower(config, "moonvit")
     return _below(config, "language_model.model", head="language_model.lm_head", vision=vision)
 
 
+@reads("KimiLinearForCausalLM", source="transformers models/kimi_linear; the checkpoint's own list")
 def kimi_linear(config: Config) -> Shape:
     text = config.text
     line, whole = text.mapping("linear_attn_config"), common.part(Latent, text)
@@ -74,14 +82,3 @@ def forward_of(text: Config, number: int, *, corrected: bool = False, **more: An
         return common.mlp(text)
     corrected = corrected or text.about("experts").text_of("topk_method") == "noaux_tc"
     return common.experts(text, router_bias=corrected, **more)
-
-
-READERS = (
-    Reader(
-        ("DeepseekV3ForCausalLM", "DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM"),
-        deepseek,
-        "the checkpoints' own modeling_deepseek.py; transformers models/deepseek_v32, glm_moe_dsa",
-    ),
-    Reader(("KimiK25ForConditionalGeneration",), kimi_k25, "vLLM model_executor/models/kimi_k25.py"),
-    Reader(("KimiLinearForCausalLM",), kimi_linear, "transformers models/kimi_linear; the checkpoint's own list"),
-)

@@ -12,7 +12,7 @@ from typing import Any
 
 from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
-from sparkloom.inputs.checkpoint.architectures._common import Reader
+from sparkloom.inputs.checkpoint.architectures._common import reads
 from sparkloom.inputs.checkpoint.config import Config
 from sparkloom.inputs.checkpoint.parts import Compressed, Experts
 from sparkloom.inputs.checkpoint.shape import Layer, Shape
@@ -23,6 +23,7 @@ ENDS = {"embedding": "embed", "head": "head", "last_norm": "norm"}
 BLOCK = 32  # of a V4.1 table's row: an exponent byte for each
 
 
+@reads("DeepseekV4ForCausalLM", source="transformers models/deepseek_v4")
 def v4(config: Config) -> Shape:
     text, count = config.text, common.number_of_layers(config.text)
     drafts = _drafts(text, count)
@@ -82,6 +83,7 @@ def _compressed(text: Config, ratio: int, *, chooses: bool) -> Compressed:
     )
 
 
+@reads("DeepseekV41ForCausalLM", source="vLLM models/deepseek_v41")
 def v41(config: Config) -> Shape:
     text, count = config.text, common.number_of_layers(config.text)
     ratios = text.about("sparse").per_layer(count, "compress_ratios", numbers=True)
@@ -126,9 +128,3 @@ def _has_dspark(text: Config) -> bool:
 def _dspark(text: Config, stages: int, *, v41: bool = False) -> tuple[Tensor, ...]:
     """What stands around the layers, at the first and at the last."""
     return tensors.extras(text, "dspark_in", "mtp.0") + tensors.extras(text, "dspark_out", f"mtp.{stages - 1}", v41=v41)
-
-
-READERS = (
-    Reader(("DeepseekV4ForCausalLM",), v4, "transformers models/deepseek_v4"),
-    Reader(("DeepseekV41ForCausalLM",), v41, "vLLM models/deepseek_v41"),
-)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
-from sparkloom.inputs.checkpoint.architectures._common import Reader
+from sparkloom.inputs.checkpoint.architectures._common import reads
 from sparkloom.inputs.checkpoint.config import Config
 from sparkloom.inputs.checkpoint.parts import Attention
 from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
@@ -17,6 +17,7 @@ BESIDE_EXPERTS = ("post_feedforward_layernorm_1", "post_feedforward_layernorm_2"
 PATTERN = 6  # Gemma 3: every sixth layer sees all
 
 
+@reads("Gemma3ForConditionalGeneration", source="transformers models/gemma3")
 def gemma3(config: Config) -> Shape:
     text = config.text
     at = "language_model.model" if config.section("vision_config") else "model"
@@ -28,6 +29,7 @@ def gemma3(config: Config) -> Shape:
     return common.model(config, at, layers, vision=tensors.tower(config, "siglip", text_hidden=full.hidden), tied=True)
 
 
+@reads("Gemma4ForConditionalGeneration", source="transformers models/gemma4")
 def gemma4(config: Config) -> Shape:
     text, at = config.text, "model.language_model"
     if text.about("model").count("hidden_size_per_layer_input"):
@@ -70,9 +72,3 @@ def _forward(text: Config, at: str) -> tuple[Forward, tuple[Tensor, ...]]:
         vector(f"{at}.router.per_expert_scale", parts.routed, "router"),
     )
     return parts, scales
-
-
-READERS = (
-    Reader(("Gemma3ForConditionalGeneration",), gemma3, "transformers models/gemma3"),
-    Reader(("Gemma4ForConditionalGeneration",), gemma4, "transformers models/gemma4"),
-)

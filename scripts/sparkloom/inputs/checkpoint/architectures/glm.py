@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
-from sparkloom.inputs.checkpoint.architectures._common import Reader
+from sparkloom.inputs.checkpoint.architectures._common import reads
 from sparkloom.inputs.checkpoint.architectures.deepseek import drafting, forward_of
 from sparkloom.inputs.checkpoint.config import Config
 from sparkloom.inputs.checkpoint.parts import DeltaAttention, Indexer, Latent
@@ -14,6 +14,7 @@ from sparkloom.inputs.checkpoint.shape import Forward, Layer, Mixer, Shape
 from sparkloom.inputs.checkpoint.tensors import Tensor
 
 
+@reads("Glm4MoeForCausalLM", source="transformers models/glm4_moe")
 def glm4(config: Config) -> Shape:
     text = config.text
     facts = text.about("attention")
@@ -24,6 +25,7 @@ def glm4(config: Config) -> Shape:
     return common.model(config, "model", every[:count], **drafting(text, every[count:], own_ends=True))
 
 
+@reads("Glm5NextForConditionalGeneration", source="transformers models/glm5_next")
 def glm53_flash(config: Config) -> Shape:
     text, at = config.text, "model.language_model"
     pool = text.about("sparse").maybe("index_kpool") or 1
@@ -62,9 +64,3 @@ def _pooled_keys(text: Config, at: str, pool: int) -> tuple[Tensor, ...]:
 def _forward(text: Config, number: int, feeds: list[object]) -> Forward:
     dense = feeds[number] == "dense" if number < len(feeds) else number < text.count("first_k_dense_replace")
     return common.mlp(text) if dense else common.experts(text, router_bias=True)
-
-
-READERS = (
-    Reader(("Glm4MoeForCausalLM",), glm4, "transformers models/glm4_moe"),
-    Reader(("Glm5NextForConditionalGeneration",), glm53_flash, "transformers models/glm5_next"),
-)

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
-from sparkloom.inputs.checkpoint.architectures._common import Reader
+from sparkloom.inputs.checkpoint.architectures._common import reads
 from sparkloom.inputs.checkpoint.config import Config
 from sparkloom.inputs.checkpoint.shape import Forward, Shape
 
 WHOLE = 4  # Llama 4: every fourth layer sees all, without positions (no_rope_layer_interval)
 
 
+@reads("LlamaForCausalLM", "MistralForCausalLM", source="transformers models/llama, models/mistral")
 def llama(config: Config) -> Shape:
     text = config.text
     facts = text.about("attention")
@@ -22,6 +23,7 @@ def llama(config: Config) -> Shape:
     return common.model(config, "model", common.alike(text, "model", mixer, common.mlp(text)))
 
 
+@reads("MixtralForCausalLM", source="transformers models/mixtral")
 def mixtral(config: Config) -> Shape:
     text = config.text
     mixer = common.attention(text, window=text.about("attention").count("sliding_window"))
@@ -29,6 +31,7 @@ def mixtral(config: Config) -> Shape:
     return common.model(config, "model", common.alike(text, "model", mixer, forward))
 
 
+@reads("Mistral3ForConditionalGeneration", source="transformers models/mistral3, pixtral")
 def mistral3(config: Config) -> Shape:
     text, at = config.text, "language_model.model"
     if text.text_of("model_type") != "mistral":
@@ -41,6 +44,7 @@ def mistral3(config: Config) -> Shape:
     return common.model(config, at, layers, vision=tower, head="language_model.lm_head")
 
 
+@reads("Llama4ForConditionalGeneration", source="transformers models/llama4")
 def llama4(config: Config) -> Shape:
     text, at = config.text, "language_model.model"
     chunk = text.about("attention").count("attention_chunk_size")
@@ -63,6 +67,7 @@ def _llama4_forward(text: Config, number: int) -> Forward:
     return common.experts(text, inter=inter, shared=inter, **places)
 
 
+@reads("GptOssForCausalLM", source="transformers models/gpt_oss")
 def gpt_oss(config: Config) -> Shape:
     """Every second layer sees a window; experts with biases, in MXFP4."""
     text = config.text
@@ -74,12 +79,3 @@ def gpt_oss(config: Config) -> Shape:
     words = common.layer_types(text) or common.every(text, 2, "sliding_attention")
     layers = common.layers("model", ((sliding if word.startswith("sliding") else full, forward) for word in words))
     return common.model(config, "model", layers)
-
-
-READERS = (
-    Reader(("LlamaForCausalLM", "MistralForCausalLM"), llama, "transformers models/llama, models/mistral"),
-    Reader(("MixtralForCausalLM",), mixtral, "transformers models/mixtral"),
-    Reader(("Mistral3ForConditionalGeneration",), mistral3, "transformers models/mistral3, pixtral"),
-    Reader(("Llama4ForConditionalGeneration",), llama4, "transformers models/llama4"),
-    Reader(("GptOssForCausalLM",), gpt_oss, "transformers models/gpt_oss"),
-)

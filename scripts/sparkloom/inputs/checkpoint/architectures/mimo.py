@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from sparkloom.inputs.checkpoint.architectures import _common as common
-from sparkloom.inputs.checkpoint.architectures._common import Reader
+from sparkloom.inputs.checkpoint.architectures._common import reads
 from sparkloom.inputs.checkpoint.config import Config
 from sparkloom.inputs.checkpoint.parts import Attention
 from sparkloom.inputs.checkpoint.shape import Shape
 
 
+@reads("MiMoV2FlashForCausalLM", source="transformers models/mimo_v2_flash")
 def read(config: Config) -> Shape:
     text, count = config.text, common.number_of_layers(config.text)
     slides = text.about("layers").per_layer(count, "hybrid_layer_pattern", numbers=True)
@@ -31,6 +32,3 @@ def _mixer(text: Config, before: str) -> Attention:
         window=facts.number("sliding_window") if before else 0,
         sinks=facts.flag("add_swa_attention_sink_bias" if before else "add_full_attention_sink_bias"),
     )
-
-
-READERS = (Reader(("MiMoV2FlashForCausalLM",), read, "transformers models/mimo_v2_flash"),)

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
-from sparkloom.inputs.checkpoint.architectures._common import Reader
+from sparkloom.inputs.checkpoint.architectures._common import reads
 from sparkloom.inputs.checkpoint.config import Config
 from sparkloom.inputs.checkpoint.parts import Choice
 from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
 from sparkloom.inputs.checkpoint.tensors import Tensor
 
 
+@reads("MiniMaxM2ForCausalLM", source="vLLM model_executor/models/minimax_m2.py, transformers")
 def m2(config: Config) -> Shape:
     text = config.text
     whole = text.about("attention").text_of("qk_norm_type") != "per_head"
@@ -24,6 +25,10 @@ def m2(config: Config) -> Shape:
     return common.model(config, "model", layers, unknown=(unknown,) if named else ())
 
 
+@reads(
+    "MiniMaxM3SparseForConditionalGeneration",
+    source="transformers models/minimax_m3_vl; the published quantized_layers list",
+)
 def m3(config: Config) -> Shape:
     text, count = config.text, common.number_of_layers(config.text)
     before = "language_model." if config.section("vision_config") else ""
@@ -70,12 +75,3 @@ def _tower(config: Config, text_hidden: int) -> tuple[Tensor, ...]:
         frames=merging.about("vision").number("temporal_patch_size") if merging else 2,
         projector=config.about("vision").number("projector_hidden_size"),
     )  # fmt: skip
-
-
-READERS = (
-    Reader(("MiniMaxM2ForCausalLM",), m2, "vLLM model_executor/models/minimax_m2.py, transformers"),
-    Reader(
-        ("MiniMaxM3SparseForConditionalGeneration",), m3,
-        "transformers models/minimax_m3_vl; the published quantized_layers list",
-    ),
-)  # fmt: skip

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
-from sparkloom.inputs.checkpoint.architectures._common import Reader
+from sparkloom.inputs.checkpoint.architectures._common import reads
 from sparkloom.inputs.checkpoint.config import Config
 from sparkloom.inputs.checkpoint.parts import Attention, Mamba2, Mlp
 from sparkloom.inputs.checkpoint.shape import Layer, Shape
@@ -15,6 +15,7 @@ LETTERS = {"M": "mamba", "*": "attention", "E": "moe", "-": "mlp"}
 MULTIPLE = 256  # a searched block's widths are rounded up to it
 
 
+@reads("NemotronHForCausalLM", source="the checkpoints' own modeling_nemotron_h.py, transformers")
 def nemotron_h(config: Config) -> Shape:
     text = config.text
     words = _words(text, "layers", "layers_block_type", "hybrid_override_pattern")
@@ -59,6 +60,7 @@ def _mamba(text: Config) -> Mamba2:
     return common.part(Mamba2, text, bias=facts.flag("mamba_proj_bias"), conv_bias=facts.flag("use_conv_bias"))
 
 
+@reads("DeciLMForCausalLM", source="the checkpoints' own modeling_decilm.py, vLLM nemotron_nas.py")
 def searched(config: Config) -> Shape:
     text = config.text
     blocks = text.about("layers").items("block_configs")
@@ -94,9 +96,3 @@ def _forward(hidden: int, block: Config) -> Mlp | None:
     if not isinstance(factor, int | float):
         raise said.missing("ffn_mult")
     return Mlp(hidden, -(-int(2 * factor * hidden / 3) // MULTIPLE) * MULTIPLE)
-
-
-READERS = (
-    Reader(("NemotronHForCausalLM",), nemotron_h, "the checkpoints' own modeling_nemotron_h.py, transformers"),
-    Reader(("DeciLMForCausalLM",), searched, "the checkpoints' own modeling_decilm.py, vLLM nemotron_nas.py"),
-)

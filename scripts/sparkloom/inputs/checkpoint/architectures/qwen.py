@@ -8,7 +8,7 @@ from typing import Any
 
 from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
-from sparkloom.inputs.checkpoint.architectures._common import Reader
+from sparkloom.inputs.checkpoint.architectures._common import reads
 from sparkloom.inputs.checkpoint.config import Config
 from sparkloom.inputs.checkpoint.parts import Choice, DeltaNet
 from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
@@ -18,6 +18,13 @@ TOWER = "qwen3_vl"
 FLASH = "model.language_model"  # where Qwen3.8-Flash-Next has its layers
 
 
+@reads(
+    "Qwen3ForCausalLM",
+    "Qwen3MoeForCausalLM",
+    "Qwen3VLForConditionalGeneration",
+    "Qwen3VLMoeForConditionalGeneration",
+    source="transformers models/qwen3, qwen3_moe, qwen3_vl, qwen3_vl_moe",
+)
 def qwen3(config: Config) -> Shape:
     text, at = config.text, _place(config)
     bias = text.flag("attention_bias")
@@ -40,6 +47,12 @@ def _qwen3_forward(text: Config, number: int) -> Forward:
     return common.mlp(text) if dense else common.experts(text)
 
 
+@reads(
+    "Qwen3NextForCausalLM",
+    "Qwen3_5ForConditionalGeneration",
+    "Qwen3_5MoeForConditionalGeneration",
+    source="transformers models/qwen3_next, qwen3_5, qwen3_5_moe",
+)
 def qwen3_next(config: Config) -> Shape:
     text, at = config.text, _place(config)
     gated = text.about("attention").value("attn_output_gate") is not False  # Qwen3-Next always is, and does not say so
@@ -64,6 +77,7 @@ def _forward(text: Config) -> Forward:
     return common.experts(text, **shared) if text.maybe("num_experts") else common.mlp(text)
 
 
+@reads("Qwen4ExpForConditionalGeneration", source="transformers models/qwen4_exp")
 def flash_next(config: Config) -> Shape:
     """Block-sparse attention, low-rank hyper-connections, an n-gram table; 3.5's layers otherwise."""
     text = config.text
@@ -112,16 +126,3 @@ def _tables(text: Config) -> Iterator[Tensor]:
     for number in facts.items("ple_layer_ids"):
         at = f"{FLASH}.layers.{int(number) - 1}.ple.ple_embedding.ngram_embedding.weight"
         yield Tensor(at, (rows, width), "tables", linear=False)
-
-
-READERS = (
-    Reader(
-        ("Qwen3ForCausalLM", "Qwen3MoeForCausalLM", "Qwen3VLForConditionalGeneration",
-         "Qwen3VLMoeForConditionalGeneration"), qwen3, "transformers models/qwen3, qwen3_moe, qwen3_vl, qwen3_vl_moe",
-    ),
-    Reader(
-        ("Qwen3NextForCausalLM", "Qwen3_5ForConditionalGeneration", "Qwen3_5MoeForConditionalGeneration"), qwen3_next,
-        "transformers models/qwen3_next, qwen3_5, qwen3_5_moe",
-    ),
-    Reader(("Qwen4ExpForConditionalGeneration",), flash_next, "transformers models/qwen4_exp"),
-)  # fmt: skip
