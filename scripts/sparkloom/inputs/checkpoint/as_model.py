@@ -42,13 +42,14 @@ class Drafted:
 
 def of(found: Checkpoint) -> Drafted:
     shape = found.shape
+    headers = f" and {found.contents.where}" if found.contents else ""
     data: dict[str, Any] = {
         "id": found.id, **given(revision=found.revision), "architecture": found.architecture,
         "parameters_b": _billions(found.parameters), "active_b": _billions(shape.active), "context": shape.context,
         **given(multimodal=shape.multimodal), "hidden": shape.hidden, "vocab": shape.vocab, **attention_facts.of(shape),
         **_forward(found), **_recurrent(found), **given(tied_embeddings=shape.tied), "precision": _precisions(found),
         "checkpoint": _checkpoint(found), **given(parts=_parts(found), mtp=found.drafts and _drafts(found)),
-        "source": f"config.json{_and_headers(found)} of {found.where}",
+        "source": f"config.json{headers} of {found.where}",
     }  # fmt: skip
     return Drafted(data, _sources(found), (*found.unknown, *_approximate(found)), _otherwise(found))
 
@@ -76,10 +77,6 @@ def _billions(number: float) -> float:
     return round(number / 1e9, 2) if number >= 1e7 else max(round(number / 1e9, 6), 1e-6)
 
 
-def _and_headers(found: Checkpoint) -> str:
-    return f" and {found.contents.where}" if found.contents else ""
-
-
 def _forward(found: Checkpoint) -> dict[str, Any]:
     data: dict[str, Any] = {}
     experts = found.shape.experts()
@@ -99,29 +96,21 @@ def _dense_width(found: Checkpoint) -> int:
 
 def _recurrent(found: Checkpoint) -> dict[str, Any]:
     data: dict[str, Any] = {}
-    for layer in found.shape.layers:
-        part = layer.mixer
-        if isinstance(part, Mamba2) and "mamba" not in data:
-            data["mamba"] = {
-                "heads": part.heads, "head_dim": part.head_dim, "groups": part.groups, "state": part.state,
-                "conv": part.conv,
-            }  # fmt: skip
-        if isinstance(part, DeltaNet | DeltaAttention) and "linear" not in data:
-            width = part.v_dim if isinstance(part, DeltaNet) else part.head_dim
-            heads = {"k_heads": part.k_heads, "v_heads": part.v_heads, "head_dim": width}
+    # Of each kind the first layer's stays.
+    for part in (layer.mixer for layer in reversed(found.shape.layers)):
+        if isinstance(part, Mamba2):
+            words = ("heads", "head_dim", "groups", "state", "conv")
+            data["mamba"] = {word: getattr(part, word) for word in words}
+        elif isinstance(part, DeltaNet | DeltaAttention):
+            heads = {"k_heads": part.k_heads, "v_heads": part.v_heads, "head_dim": part.v_dim}
             data["linear"] = {**heads, "conv": part.conv}
     return data
 
 
 def _precisions(found: Checkpoint) -> dict[str, str]:
-    words, experts = {}, found.shape.experts()
-    beside = experts is not None and experts.dense is not None
-    for name, groups in PRECISIONS.items():
-        if beside and name in BESIDE:
-            groups = BESIDE[name]
-        word = _precision(found, groups)
-        if word:
-            words[name] = word
+    experts = found.shape.experts()
+    groups = {**PRECISIONS, **(BESIDE if experts and experts.dense else {})}
+    words = given(**{name: _precision(found, own) for name, own in groups.items()})
     words.setdefault("attention", found.packing.kept)
     words.setdefault("embedding", found.packing.kept)
     return words

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from sparkloom.inputs.checkpoint.parts import Attention, Compressed, Latent
-from sparkloom.inputs.checkpoint.shape import Layer, Mixer, Shape
+from sparkloom.inputs.checkpoint.shape import Layer, Shape
 
 
 def of(shape: Shape) -> dict[str, Any]:
@@ -20,73 +20,62 @@ def given(**facts: Any) -> dict[str, Any]:
 
 
 def layers(shape: Shape) -> dict[str, Any]:
-    counts: Counter[str] = Counter()
-    compressed: Counter[str] = Counter()
-    for layer in shape.layers:
-        kind = _kind(layer)
-        if kind == "compressed" and isinstance(layer.mixer, Compressed):
-            compressed[str(layer.mixer.ratio)] += 1
-        elif kind:
-            counts[kind] += 1
-        if layer.feeds:
-            counts[layer.feeds] += 1
+    counts = Counter(word for layer in shape.layers for word in (_kind(layer), layer.feeds))
     order = ("attention", "sparse", "sliding", "linear", "mamba", "moe", "dense")
     reading = [layer.mixer for layer in shape.layers if isinstance(layer.mixer, Compressed) and layer.mixer.ratio]
+    compressed = Counter(str(part.ratio) for part in reading if part.ratio > 1)
     storing = Counter(str(part.ratio) for part in reading if part.stores)
     caches = dict(sorted(storing.items())) if storing.total() < len(reading) else {}
     return given(**{name: counts[name] for name in order}, compressed=dict(compressed), caches=caches)
 
 
 def _kind(layer: Layer) -> str:
-    """As a profile has it: attention, sparse, sliding, compressed, linear, mamba."""
+    """As a profile has it: attention, sparse, sliding, compressed, linear, mamba, or nothing."""
     part = layer.mixer
     if isinstance(part, Compressed):
         return "compressed" if part.ratio > 1 else "sliding" if part.ratio == 0 else "sparse"
     if isinstance(part, Latent):
         return "sparse" if part.chosen else "attention"
-    if isinstance(part, Attention) and part.choice:
-        return "sparse"
-    return layer.mixes
+    if isinstance(part, Attention):
+        return "sparse" if part.choice else "sliding" if part.window else "attention"
+    return part.kind if part else ""
 
 
 def _attention(shape: Shape) -> dict[str, Any]:
-    mixers = [layer.mixer for layer in shape.layers if layer.mixer is not None]
-    latent = next((part for part in mixers if isinstance(part, Latent)), None)
-    compressed = next((part for part in mixers if isinstance(part, Compressed)), None)
-    if compressed:
-        return _over_compressed(compressed, mixers)
-    if latent:
-        return _latent(latent, mixers)
+    mixers = [layer.mixer for layer in shape.layers]
+    if compressed := [part for part in mixers if isinstance(part, Compressed)]:
+        return _over_compressed(compressed)
+    if latent := [part for part in mixers if isinstance(part, Latent)]:
+        return _latent(latent)
     return _plain([part for part in mixers if isinstance(part, Attention)])
 
 
-def _latent(part: Latent, mixers: list[Mixer]) -> dict[str, Any]:
+def _latent(parts: list[Latent]) -> dict[str, Any]:
+    part = parts[0]
     data: dict[str, Any] = {
         "q_heads": part.q_heads, "kv_heads": part.q_heads, "head_dim": part.nope + part.rope,
         "v_head_dim": part.v_dim, "kv_rank": part.kv_rank + part.rope, **given(q_rank=part.q_rank, rope_dim=part.rope),
     }  # fmt: skip
-    own = [each.indexer for each in mixers if isinstance(each, Latent) and each.indexer]
-    if own:
-        first, every = own[0], sum(1 for each in mixers if isinstance(each, Latent))
+    if own := [each.indexer for each in parts if each.indexer]:
+        first, fewer = own[0], len(own) < len(parts)
         data["indexer"] = {"heads": first.heads, "head_dim": first.head_dim, "top_k": first.top}
-        data["indexer"] |= given(pool=first.block > 1 and first.block, layers=len(own) < every and len(own))
+        data["indexer"] |= given(pool=first.block > 1 and first.block, layers=fewer and len(own))
     return data
 
 
-def _over_compressed(part: Compressed, mixers: list[Mixer]) -> dict[str, Any]:
+def _over_compressed(parts: list[Compressed]) -> dict[str, Any]:
+    part = parts[0]
     data: dict[str, Any] = {
         "q_heads": part.q_heads, "kv_heads": 1, "head_dim": part.head_dim, "window": part.window,
         "kv_rank": part.head_dim, "q_rank": part.q_rank, "rope_dim": part.rope, "o_rank": part.o_rank,
         "o_groups": part.o_groups,
     }  # fmt: skip
-    own = [each for each in mixers if isinstance(each, Compressed) and each.index_heads]
-    if own:
+    if own := [each for each in parts if each.index_heads]:
         first, ratios = own[0], {each.ratio for each in own}
         data["indexer"] = {"heads": first.index_heads, "head_dim": first.index_dim, "top_k": first.index_top}
-        alike = [
-            e for e in mixers if isinstance(e, Compressed) and (e.ratio in ratios if len(ratios) == 1 else e.ratio)
-        ]
-        ratio = len(ratios) == 1 and first.ratio > 1 and first.ratio
+        alone = len(ratios) == 1
+        alike = [each for each in parts if (each.ratio in ratios if alone else each.ratio)]
+        ratio = alone and first.ratio > 1 and first.ratio
         data["indexer"] |= given(layers=len(own) < len(alike) and len(own), ratio=ratio)
     return data
 

@@ -9,8 +9,8 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs.checkpoint import headers
 from sparkloom.inputs.checkpoint.config import Config
 from sparkloom.inputs.checkpoint.headers import Contents, Stored
-from sparkloom.inputs.checkpoint.parts import Attention, Experts, Latent, Mlp
-from sparkloom.inputs.checkpoint.shape import Forward, Layer, Mixer, Shape
+from sparkloom.inputs.checkpoint.parts import Attention, Experts, Forward, Latent, Mixer, Mlp
+from sparkloom.inputs.checkpoint.shape import Layer, Shape
 from sparkloom.inputs.checkpoint.tensors import Group, Tensor
 
 VOCABULARY = re.compile(r"(embed_tokens|word_embeddings|embeddings|wte|tok_embeddings)\.weight$")

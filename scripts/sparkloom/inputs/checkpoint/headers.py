@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,8 @@ def of(source: Source) -> Contents | None:
     named = {str(k): str(v) for k, v in mapping.items()} if isinstance(mapping, dict) else {}
     there = [name for name in source.sizes if name.endswith(".safetensors") and "/" not in name]
     files = sorted(set(named.values()) & set(there)) or sorted(there if not named else ())
-    tensors = tuple(_every(source, files))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        tensors = tuple(chain.from_iterable(pool.map(partial(_header, source), files)))
     size = sum(source.sizes[name] for name in files)
     if not named and not tensors:
         return None
@@ -71,12 +73,6 @@ def of(source: Source) -> Contents | None:
         return Contents((), frozenset(named), size, len(set(named.values())), f"{INDEX}, its total_size")
     names = frozenset(tensor.name for tensor in tensors)
     return Contents(tensors, names, size, len(files), f"the headers of {len(files)} safetensors file(s)")
-
-
-def _every(source: Source, files: list[str]) -> Iterator[Stored]:
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        for tensors in pool.map(lambda name: _header(source, name), files):
-            yield from tensors
 
 
 def _header(source: Source, name: str) -> list[Stored]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -34,20 +35,19 @@ class Scheme:
 
     def stored(self, rows: int, columns: int) -> dict[str, int]:
         """Numbers by type: the packed weights count as bytes."""
-        counts = {
-            "u8" if self.bits < 8 else "f8" if self.precision != "int8" else "i8": rows * columns * self.bits // 8
-        }
+        kind = "u8" if self.bits < 8 else "f8" if self.precision != "int8" else "i8"
+        counts = Counter({kind: rows * columns * self.bits // 8})
         if self.group:
             scales = rows * -(-columns // self.group)
         elif self.block[0]:
             scales = -(-rows // self.block[0]) * -(-columns // self.block[1])
         else:
             scales = 1
-        counts[self.scale] = counts.get(self.scale, 0) + scales
+        counts[self.scale] += scales
         if self.zeros:
-            counts["u8"] = counts.get("u8", 0) + scales * self.bits // 8
+            counts["u8"] += scales * self.bits // 8
         if self.scalars:
-            counts["f32"] = counts.get("f32", 0) + self.scalars
+            counts["f32"] += self.scalars
         return counts
 
 
@@ -63,9 +63,10 @@ ALGORITHMS = {
     "W4A8_MXFP4_FP8": MXFP4, "W4A16_MXFP4": MXFP4,
     "W4A16_AWQ": Scheme("int4", 4, group=128, scale="bf16"), "W4A8_AWQ": Scheme("int4", 4, group=128, scale="bf16"),
 }  # fmt: skip
-ENDS = re.compile(r"(^|\.)(lm_head|head|gate|router(\.proj)?|shared_expert_gate|embed_tokens|eh_proj|fc)$")
-TOWERS = re.compile(
-    r"(^|\.)(visual|vision\w*|aligner|multi_modal_projector|mm_projector|patch_merge_mlp|embed_vision)\."
+# What no packer touches unless it says so: the ends, routers, and towers beside the language model.
+UNTOUCHED = re.compile(
+    r"(^|\.)(lm_head|head|gate|router(\.proj)?|shared_expert_gate|embed_tokens|eh_proj|fc)$"
+    r"|(^|\.)(visual|vision\w*|aligner|multi_modal_projector|mm_projector|patch_merge_mlp|embed_vision)\."
 )
 Choice = Callable[[str], "Scheme | None"]  # by a module's name
 
@@ -97,11 +98,11 @@ class Packing:
         return {kind: number * tensor.copies for kind, number in scheme.stored(rows, columns).items()}
 
 
-def read(config: Config, beside: Mapping[str, Any] | None = None) -> Packing:
+def read(config: Config, beside: Mapping[str, Any]) -> Packing:
     """From config.json, or from hf_quant_config.json where that alone says it."""
     kept = WORDS.get(config.text.text_of("dtype", "torch_dtype") or config.text_of("dtype", "torch_dtype"), "bf16")
     said = config.section("quantization_config") or config.text.section("quantization_config")
-    own = (beside or {}).get("quantization")
+    own = beside.get("quantization")
     if said is None and isinstance(own, dict):
         return _modelopt(Config({**own, "quant_method": "modelopt"}, "hf_quant_config.json", "quantization."), kept)
     if said is None:
@@ -128,10 +129,9 @@ def _modelopt(said: Config, kept: str) -> Packing:
         schemes = {str(name): _algorithm(entry, unknown) for name, entry in listed.items()}
         return Packing("modelopt", kept, _listed(schemes), f"{said.path}quantized_layers", True, tuple(unknown))
     scheme = _algorithm({"quant_algo": algorithm, "group_size": said.maybe("group_size")}, unknown)
-    return Packing(
-        "modelopt", kept, _but(outside, lambda _name: scheme),
-        f"{said.path}quant_algo {algorithm}, without exclude_modules", unknown=tuple(unknown),
-    )  # fmt: skip
+    choose = _but(outside, lambda _name: scheme)
+    where = f"{said.path}quant_algo {algorithm}, without exclude_modules"
+    return Packing("modelopt", kept, choose, where, unknown=tuple(unknown))
 
 
 def _algorithm(entry: Any, unknown: list[str]) -> Scheme | None:
@@ -225,26 +225,18 @@ def _grouped(said: Config, kept: str) -> Packing:
     scheme = Scheme(f"int{bits}", bits, group=group, scale="f16", zeros=said.value("sym", "zero_point") is not True)
     outside = _matcher(said.items("modules_to_not_convert"))
     method = said.text_of("quant_method").replace("autoround", "auto-round")
-    return Packing(
-        method, kept, _but(outside, lambda _name: scheme),
-        f"{said.path}quant_method {method}, {bits} bits, groups of {group}",
-    )  # fmt: skip
+    where = f"{said.path}quant_method {method}, {bits} bits, groups of {group}"
+    return Packing(method, kept, _but(outside, lambda _name: scheme), where)
 
 
 def _mxfp4(said: Config, kept: str) -> Packing:
-    return Packing(
-        "mxfp4", kept, lambda name: MXFP4 if ".experts." in name else None, f"{said.path}quant_method mxfp4: experts"
-    )
+    where = f"{said.path}quant_method mxfp4: experts"
+    return Packing("mxfp4", kept, lambda name: MXFP4 if ".experts." in name else None, where)
 
 
 def _but(outside: Callable[[str], bool], choose: Choice) -> Choice:
-    """Of all but what is left out."""
-    return lambda name: None if outside(name) or not _usual(name) else choose(name)
-
-
-def _usual(name: str) -> bool:
-    """What no packer touches unless it says so: the ends, routers, and towers beside the language model."""
-    return not ENDS.search(name) and not TOWERS.search(name)
+    """Of all but what is left out, or never packed."""
+    return lambda name: None if outside(name) or UNTOUCHED.search(name) else choose(name)
 
 
 def _matcher(patterns: Iterable[Any], *, below: bool = True) -> Callable[[str], bool]:

@@ -6,23 +6,29 @@ the tensors of most. Sums over the parts are the model's parameters; a checkpoin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from sparkloom.inputs.checkpoint import tensors
-from sparkloom.inputs.checkpoint.tensors import Tensor, listed, matrix, vector
+from sparkloom.inputs.checkpoint.tensors import Tensor, listed
 
 
 class Listed:
-    """A part whose tensors are those of its table, with its own fields as widths."""
+    """A part whose tensors are its table's; its own fields are the widths, and the words behind a `$`."""
 
     __slots__ = ()
     place: str
 
     def tensors(self, at: str) -> Iterator[Tensor]:
         table = tensors.read("parts")[type(self).__name__]
-        yield from listed(f"{at}.{self.place}", table["tensors"], lambda word: int(getattr(self, word)), table["group"])
+        rows = {re.sub(r"\$(\w+)", self._word, row): said for row, said in table["tensors"].items()}
+        place = f"{at}.{self.place}" if self.place else at
+        yield from listed(place, rows, lambda word: int(getattr(self, word)), table["group"])
+
+    def _word(self, named: re.Match[str]) -> str:
+        return str(getattr(self, named[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +102,7 @@ class Latent(Listed):
     indexer: Indexer | None = None
     chosen: bool = False  # tokens are chosen, by this layer's indexer or by an earlier one's
     place: str = "self_attn"
-    window = 0
     kind = "attention"
-
-    @property
-    def key_dim(self) -> int:
-        return self.nope + self.rope
-
-    @property
-    def expanded_dim(self) -> int:
-        return self.nope + self.v_dim
 
     def tensors(self, at: str) -> Iterator[Tensor]:
         yield from Listed.tensors(self, at)
@@ -126,7 +123,7 @@ class Mlp(Listed):
 
 
 @dataclass(frozen=True, slots=True)
-class Experts:
+class Experts(Listed):
     """A router over many small feed-forwards, perhaps with one that every token takes."""
 
     hidden: int
@@ -142,35 +139,18 @@ class Experts:
     dense: Mlp | None = None  # a plain feed-forward beside the experts (Gemma 4)
     place: str = "mlp"
     router: str = "gate"
-    names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj")
+    gate: str = "gate_proj"
+    up: str = "up_proj"
+    down: str = "down_proj"
     shared_place: str = "shared_experts"
     kind = "moe"
 
-    def tensors(self, at: str) -> Iterator[Tensor]:
-        name, width = f"{at}.{self.place}" if self.place else at, self.latent or self.hidden
-        yield matrix(f"{name}.{self.router}", self.routed, self.hidden, "router")
-        if self.router_bias:
-            yield vector(f"{name}.{self.router}.e_score_correction_bias", self.routed, "router", always="f32")
-        gate, up, down = self.names
-        for part in (gate, up) if self.gated else (up,):
-            yield matrix(f"{name}.experts.*.{part}", self.inter, width, "experts", self.routed)
-        yield matrix(f"{name}.experts.*.{down}", width, self.inter, "experts", self.routed)
-        if self.biases:
-            yield vector(f"{name}.{self.router}.bias", self.routed, "router")
-            yield Tensor(f"{name}.experts.up_bias", (self.routed, 2 * self.inter), "experts", linear=False)
-            yield Tensor(f"{name}.experts.down_bias", (self.routed, width), "experts", linear=False)
-        if self.latent:
-            yield matrix(f"{name}.fc1_latent_proj", self.latent, self.hidden, "latent")
-            yield matrix(f"{name}.fc2_latent_proj", self.hidden, self.latent, "latent")
-        yield from self._shared_expert(name, at)
+    @property
+    def width(self) -> int:
+        return self.latent or self.hidden
 
-    def _shared_expert(self, name: str, at: str) -> Iterator[Tensor]:
-        if self.shared:
-            for part in ("gate_proj", "up_proj") if self.gated else ("up_proj",):
-                yield matrix(f"{name}.{self.shared_place}.{part}", self.shared, self.hidden, "shared")
-            yield matrix(f"{name}.{self.shared_place}.down_proj", self.hidden, self.shared, "shared")
-        if self.shared_gate:
-            yield matrix(f"{name}.shared_expert_gate", 1, self.hidden, "shared")
+    def tensors(self, at: str) -> Iterator[Tensor]:
+        yield from Listed.tensors(self, at)
         if self.dense:
             yield from self.dense.tensors(at)
 
@@ -195,7 +175,9 @@ class Compressed(Listed):
     index_dim: int = 0
     index_top: int = 0
     stores: bool = True  # False: it reads the entries of the last layer before it that stores (V4.1)
-    index_keys: Literal["compressor", "latent", "none"] = "compressor"  # what the indexer's keys are made of
+    # What is compressed has positions, and the indexer's keys are made so, too. False: V4.1's, which compress pairs of
+    # tokens at most; indexers of layers that store make their keys of what is stored.
+    positions: bool = True
     place: str = "attn"
     kind = "compressed"
 
@@ -203,27 +185,6 @@ class Compressed(Listed):
     def sets(self) -> int:
         """Of weights: blocks of four overlap, and each has two."""
         return 2 if self.ratio == 4 else 1
-
-    @property
-    def compresses(self) -> bool:
-        return bool(self.ratio and self.stores)
-
-    @property
-    def chooses_from_compressed(self) -> bool:
-        return bool(self.index_heads and self.index_keys == "compressor")
-
-    @property
-    def chooses_from_latent(self) -> bool:
-        return bool(self.index_heads and self.index_keys == "latent")
-
-    @property
-    def positions(self) -> bool:
-        """V4's compressors have them; V4.1's have none, and pairs of tokens at most."""
-        return self.index_keys == "compressor"
-
-    @property
-    def gates(self) -> bool:
-        return self.ratio > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +200,6 @@ class Mamba2(Listed):
     bias: bool = False  # of the projections
     conv_bias: bool = True
     place: str = "mixer"
-    window = 0
     kind = "mamba"
 
     @property
@@ -262,7 +222,6 @@ class DeltaNet(Listed):
     v_dim: int
     conv: int
     place: str = "linear_attn"
-    window = 0
     kind = "linear"
 
     @property
@@ -275,17 +234,13 @@ class DeltaAttention(Listed):
     """Kimi delta attention: as many key heads as value heads, with decay and gate of low rank."""
 
     hidden: int
-    heads: int
-    head_dim: int
+    k_heads: int
+    v_heads: int
+    v_dim: int
     conv: int
     place: str = "self_attn"
-    window = 0
     kind = "linear"
 
-    @property
-    def k_heads(self) -> int:
-        return self.heads
 
-    @property
-    def v_heads(self) -> int:
-        return self.heads
+Mixer = Attention | Latent | Compressed | Mamba2 | DeltaNet | DeltaAttention
+Forward = Mlp | Experts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -117,10 +118,11 @@ def of(source: Folder | Hub, name: str) -> Checkpoint:
         raise InputError.single(source.shown, message, rule="missing-file")
     file = str(source.config) if isinstance(source, Folder) else f"{source.shown}/config.json"
     config = Config(parse(raw, file), file)
-    beside = source.read("hf_quant_config.json")
-    packed = packing.read(config, parse(beside, f"{source.shown}/hf_quant_config.json") if beside else None)
+    packed = packing.read(config, _mapping(source, "hf_quant_config.json"))
     contents = headers.of(source)
-    architecture = _architecture(config)
+    if not (said := config.items("architectures")):
+        raise config.missing("architectures")
+    architecture = str(said[0])
     reader = architectures.of(architecture)
     shape = reader.read(config) if reader else generic.read(config, contents)
     checkpoint = Checkpoint(
@@ -130,13 +132,6 @@ def of(source: Folder | Hub, name: str) -> Checkpoint:
         gated=isinstance(source, Hub) and source.gated, generation=_mapping(source, "generation_config.json"),
     )  # fmt: skip
     return _with_doubts(checkpoint)
-
-
-def _architecture(config: Config) -> str:
-    said = config.items("architectures")
-    if not said:
-        raise config.missing("architectures")
-    return str(said[0])
 
 
 def _mapping(source: Folder | Hub, name: str) -> dict[str, Any]:
@@ -173,11 +168,10 @@ def _named(path: Path) -> str:
 
 
 def _near(path: Path) -> str:
-    try:
-        beside = [entry.name for entry in path.parent.iterdir() if entry.is_dir()] if path.parent.is_dir() else []
-    except OSError:
-        beside = []
-    return did_you_mean(path.name, beside) if beside else ""
+    with suppress(OSError, ValueError):  # no folder there, or none that may be listed
+        beside = [entry.name for entry in path.parent.iterdir() if entry.is_dir()]
+        return did_you_mean(path.name, beside)
+    return ""
 
 
 def _instead(sizes: Mapping[str, int]) -> str:

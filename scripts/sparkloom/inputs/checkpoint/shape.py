@@ -5,20 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from sparkloom.inputs.checkpoint.parts import (
-    Attention,
-    Compressed,
-    DeltaAttention,
-    DeltaNet,
-    Experts,
-    Latent,
-    Mamba2,
-    Mlp,
-)
-from sparkloom.inputs.checkpoint.tensors import Tensor, matrix, norm
+from sparkloom.inputs.checkpoint.parts import Experts, Forward, Mixer
+from sparkloom.inputs.checkpoint.tensors import Tensor, norm
 
-Mixer = Attention | Latent | Compressed | Mamba2 | DeltaNet | DeltaAttention
-Forward = Mlp | Experts
 USUAL = ("input_layernorm", "post_attention_layernorm")
 
 
@@ -44,13 +33,6 @@ class Layer:
     def hidden(self) -> int:
         part = self.mixer or self.forward
         return part.hidden if part else 0
-
-    @property
-    def mixes(self) -> str:
-        """attention, sliding, linear, mamba, or nothing."""
-        if self.mixer is None:
-            return ""
-        return "sliding" if self.mixer.kind == "attention" and self.mixer.window else self.mixer.kind
 
     @property
     def feeds(self) -> str:
@@ -80,7 +62,7 @@ class Shape:
     def tensors(self) -> Iterator[Tensor]:
         yield Tensor(f"{self.embedding}.weight", (self.vocab, self.hidden), "embedding", linear=False)
         if not self.tied:
-            yield matrix(self.head, self.vocab, self.hidden, "head")
+            yield Tensor(f"{self.head}.weight", (self.vocab, self.hidden), "head")
         yield from norm(self.last_norm, self.hidden) if self.last_norm else ()
         for layer in self.layers:
             yield from layer.tensors()

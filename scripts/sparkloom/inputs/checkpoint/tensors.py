@@ -44,10 +44,6 @@ class Tensor:
         return prod(self.shape) * self.copies
 
 
-def matrix(name: str, rows: int, columns: int, group: Group, copies: int = 1) -> Tensor:
-    return Tensor(f"{name}.weight", (rows, columns), group, copies)
-
-
 def vector(name: str, size: int, group: Group = "norms", always: str = "") -> Tensor:
     return Tensor(name, (size,), group, linear=False, always=always)
 
@@ -77,7 +73,7 @@ def listed(place: str, rows: Mapping[str, Mapping[str, Any]], width: Width, grou
     for row, said in rows.items():
         if computed(said.get("if", 1), width) and not computed(said.get("unless", 0), width):
             for name in _names(f"{place}.{row}" if place else row, width):
-                yield from _of_row(name, said, width, group)
+                yield from _of_row(name, said, width, said.get("group", group))
 
 
 def _names(name: str, width: Width) -> Iterator[str]:
@@ -96,8 +92,10 @@ def _of_row(name: str, said: Mapping[str, Any], width: Width, group: Group) -> I
         yield from norm(name, computed(said["norm"], width), bias=bias)
         return
     kind = next(kind for kind in ("matrix", "table", "vector") if kind in said)
-    shape, always = tuple(computed(term, width) for term in said[kind]), said.get("always", "")
-    yield Tensor(name if kind == "vector" else f"{name}.weight", shape, group, linear=kind == "matrix", always=always)
+    shape = tuple(computed(term, width) for term in said[kind])
+    copies, always = computed(said.get("copies", 1), width), said.get("always", "")
+    whole = name if kind == "vector" else f"{name}.weight"
+    yield Tensor(whole, shape, group, copies, linear=kind == "matrix", always=always)
     if bias:
         yield vector(f"{name}.bias", shape[0], group)
 

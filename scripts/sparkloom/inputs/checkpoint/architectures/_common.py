@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 
 from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.parts import Attention, Experts, Mlp
-from sparkloom.inputs.checkpoint.shape import USUAL, Forward, Layer, Mixer, Shape
+from sparkloom.inputs.checkpoint.parts import Attention, Experts, Forward, Mixer, Mlp
+from sparkloom.inputs.checkpoint.shape import USUAL, Layer, Shape
 
-W_NAMES = ("w1", "w3", "w2")  # of an expert's matrices, as some checkpoints call gate, up and down
-SPARSE_BLOCK: dict[str, Any] = {"place": "block_sparse_moe", "names": W_NAMES}
+# How some checkpoints call an expert's matrices.
+W_NAMES: dict[str, Any] = {"gate": "w1", "up": "w3", "down": "w2"}
+SPARSE_BLOCK = {"place": "block_sparse_moe", **W_NAMES}
 P = TypeVar("P")
 
 

@@ -50,11 +50,12 @@ def _layer(text: Config, number: int, ratio: int, at: str) -> Layer:
     hashed = number < text.about("experts").count("num_hash_layers") and at.startswith("layers.")
     forward = _experts(text)
     choice = _choice(text, at, forward) if hashed else _gate(at, forward)
-    return Layer(at, _compressed(text, ratio, chooses=ratio == 4), forward, NORMS, (*_streams(text, at), choice))
+    more = (*tensors.extras(text, "v4_streams", at), choice)
+    return Layer(at, _compressed(text, ratio, chooses=ratio == 4), forward, NORMS, more)
 
 
 def _experts(text: Config) -> Experts:
-    return common.experts(text, place="ffn", names=common.W_NAMES)
+    return common.experts(text, place="ffn", **common.W_NAMES)
 
 
 def _gate(at: str, forward: Experts) -> Tensor:
@@ -65,10 +66,6 @@ def _choice(text: Config, at: str, forward: Experts) -> Tensor:
     """The first layers look their experts up by the token's number."""
     shape = (text.number("vocab_size"), forward.active)
     return Tensor(f"{at}.ffn.gate.tid2eid", shape, "router", linear=False, always="i64")
-
-
-def _streams(text: Config, at: str) -> tuple[Tensor, ...]:
-    return tensors.extras(text, "v4_streams", at)
 
 
 def _compressed(text: Config, ratio: int, *, chooses: bool) -> Compressed:
@@ -105,13 +102,13 @@ def v41(config: Config) -> Shape:
 
 def _v41_mixer(text: Config, number: int, ratio: int) -> Compressed:
     sparse = text.about("sparse")
-    stores = number in sparse.items("kv_source_layer_ids")
     part = _compressed(text, ratio, chooses=number in sparse.items("index_source_layer_ids"))
-    return replace(part, stores=stores, index_keys="latent" if stores else "none")
+    return replace(part, stores=number in sparse.items("kv_source_layer_ids"), positions=False)
 
 
 def _v41_layer(text: Config, at: str, mixer: Compressed, forward: Experts) -> Layer:
-    return Layer(at, mixer, forward, NORMS, (*_streams(text, at), _gate(at, forward)))
+    more = (*tensors.extras(text, "v4_streams", at), _gate(at, forward))
+    return Layer(at, mixer, forward, NORMS, more)
 
 
 def _tables(text: Config, looked_up: list[str]) -> Iterator[Tensor]:

@@ -8,8 +8,8 @@ from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
 from sparkloom.inputs.checkpoint.architectures._common import reads
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.parts import Attention
-from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
+from sparkloom.inputs.checkpoint.parts import Attention, Forward
+from sparkloom.inputs.checkpoint.shape import Layer, Shape
 from sparkloom.inputs.checkpoint.tensors import Tensor, vector
 
 NORMS = ("input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm")
@@ -33,9 +33,8 @@ def gemma3(config: Config) -> Shape:
 def gemma4(config: Config) -> Shape:
     text, at = config.text, "model.language_model"
     if text.about("model").count("hidden_size_per_layer_input"):
-        raise text.refusal(
-            "hidden_size_per_layer_input: no checkpoint with per-layer embeddings was read by this reader"
-        )
+        message = "hidden_size_per_layer_input: no checkpoint with per-layer embeddings was read by this reader"
+        raise text.refusal(message)
     full, sliding = _mixers(text)
     layers = []
     for number, word in enumerate(common.layer_types(text)):

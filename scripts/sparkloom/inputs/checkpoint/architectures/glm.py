@@ -9,8 +9,8 @@ from sparkloom.inputs.checkpoint.architectures import _common as common
 from sparkloom.inputs.checkpoint.architectures._common import reads
 from sparkloom.inputs.checkpoint.architectures.deepseek import drafting, forward_of
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.parts import DeltaAttention, Indexer, Latent
-from sparkloom.inputs.checkpoint.shape import Forward, Layer, Mixer, Shape
+from sparkloom.inputs.checkpoint.parts import DeltaAttention, Forward, Indexer, Latent, Mixer
+from sparkloom.inputs.checkpoint.shape import Layer, Shape
 from sparkloom.inputs.checkpoint.tensors import Tensor
 
 

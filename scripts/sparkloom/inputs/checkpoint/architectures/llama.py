@@ -8,7 +8,8 @@ from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
 from sparkloom.inputs.checkpoint.architectures._common import reads
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.shape import Forward, Shape
+from sparkloom.inputs.checkpoint.parts import Forward
+from sparkloom.inputs.checkpoint.shape import Shape
 
 WHOLE = 4  # Llama 4: every fourth layer sees all, without positions (no_rope_layer_interval)
 

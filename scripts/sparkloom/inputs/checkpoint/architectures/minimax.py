@@ -8,8 +8,8 @@ from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
 from sparkloom.inputs.checkpoint.architectures._common import reads
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.parts import Choice
-from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
+from sparkloom.inputs.checkpoint.parts import Choice, Forward
+from sparkloom.inputs.checkpoint.shape import Layer, Shape
 from sparkloom.inputs.checkpoint.tensors import Tensor
 
 
@@ -41,7 +41,7 @@ def m3(config: Config) -> Shape:
     for number in range(count):
         place, mixer, more = f"{at}.layers.{number}", plain, tuple[Tensor, ...]()
         if sparse and chooses[number]:
-            mixer = replace(plain, choice=_choice(sparse))
+            mixer = replace(plain, choice=common.part(Choice, sparse))
             more = tensors.extras(sparse, "minimax_indexer", f"{place}.self_attn", hidden=plain.hidden)
         layers.append(Layer(place, mixer, _forward(text, routed[number]), more=more))
     named = text.about("mtp").count("num_mtp_modules")
@@ -57,21 +57,13 @@ def _forward(text: Config, routed: int) -> Forward:
     return common.experts(text, shared=shared, router_bias=True, **common.SPARSE_BLOCK)
 
 
-def _choice(sparse: Config) -> Choice:
-    facts = sparse.about("sparse")
-    return Choice(
-        facts.number("sparse_num_index_heads"), facts.number("sparse_index_dim"), facts.number("sparse_topk_blocks"),
-        facts.number("sparse_block_size"),
-    )  # fmt: skip
-
-
 def _tower(config: Config, text_hidden: int) -> tuple[Tensor, ...]:
     if config.section("vision_config") is None:
         return ()
-    merging = config.section("img_token_compression_config")
-    return tensors.tower(
-        config, "minimax_m3", text_hidden=text_hidden,
-        merge=merging.about("vision").number("spatial_merge_size") if merging else 2,
-        frames=merging.about("vision").number("temporal_patch_size") if merging else 2,
-        projector=config.about("vision").number("projector_hidden_size"),
-    )  # fmt: skip
+    given = {"text_hidden": text_hidden, "merge": 2, "frames": 2}
+    if merging := config.section("img_token_compression_config"):
+        facts = merging.about("vision")
+        given["merge"] = facts.number("spatial_merge_size")
+        given["frames"] = facts.number("temporal_patch_size")
+    projector = config.about("vision").number("projector_hidden_size")
+    return tensors.tower(config, "minimax_m3", projector=projector, **given)

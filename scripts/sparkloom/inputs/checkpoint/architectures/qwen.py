@@ -10,8 +10,8 @@ from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
 from sparkloom.inputs.checkpoint.architectures._common import reads
 from sparkloom.inputs.checkpoint.config import Config
-from sparkloom.inputs.checkpoint.parts import Choice, DeltaNet
-from sparkloom.inputs.checkpoint.shape import Forward, Layer, Shape
+from sparkloom.inputs.checkpoint.parts import Choice, DeltaNet, Forward
+from sparkloom.inputs.checkpoint.shape import Layer, Shape
 from sparkloom.inputs.checkpoint.tensors import Tensor
 
 TOWER = "qwen3_vl"
