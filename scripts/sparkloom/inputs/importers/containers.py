@@ -96,14 +96,13 @@ def _split(words: Sequence[str], word: str, at: int) -> tuple[str, str, int]:
 def _take(container: Container, name: str, value: str) -> None:
     if name in ("e", "env"):
         container.leftover += environment(container.env, value)
-    elif name == "name":
-        container.name = value
-        container.leftover.append(_option(name, value))
     elif name == "entrypoint":
         container.entrypoint = value
     else:
         container.leftover.append(_option(name, value))
-        if name in ("v", "volume") and (mount := re.fullmatch(r"(.+?):(/[^:]*)(:\w+)?", value)):
+        if name == "name":
+            container.name = value
+        elif name in ("v", "volume") and (mount := re.fullmatch(r"(.+?):(/[^:]*)(:\w+)?", value)):
             container.mounts[mount[2]] = mount[1]
 
 

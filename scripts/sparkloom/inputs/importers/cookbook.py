@@ -37,9 +37,8 @@ def read(text: str, file: str, pick: str = "") -> Found:
     wanted = [cell for cell in cells if pick in _said(cell[1])] if pick else cells
     if not wanted:
         known = "; ".join(sorted({_said(cell) for _, cell in cells})[:12])
-        raise InputError.single(
-            file, f"--pick {pick}: no cell has that in its match; cells: {known}", rule="no-such-cell"
-        )
+        message = f"--pick {pick}: no cell has that in its match; cells: {known}"
+        raise InputError.single(file, message, rule="no-such-cell")
     line, cell = next((entry for entry in wanted if entry[1]["match"].get("hw") == SPARK), wanted[0])
     match = cell["match"]
     fields = dict(_fields(text))

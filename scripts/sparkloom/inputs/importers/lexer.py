@@ -72,7 +72,7 @@ class Lexer:
                 self._past(self.at + 1)
                 self._bodies()
             elif character == "#":
-                self._past(self._end_of_line())
+                self._past(self._next("\n", self.at))
             elif self.text.startswith("((", self.at):
                 yield self._sum()
             elif here := HERE.match(self.text, self.at):
@@ -89,9 +89,10 @@ class Lexer:
         self.line += self.text.count("\n", self.at, to)
         self.at = to
 
-    def _end_of_line(self) -> int:
-        end = self.text.find("\n", self.at)
-        return len(self.text) if end < 0 else end
+    def _next(self, sign: str, start: int) -> int:
+        """Where it stands next; the end of the text where it does not."""
+        found = self.text.find(sign, start)
+        return len(self.text) if found < 0 else found
 
     def _sum(self) -> Word:
         """`((A > 4))` as a command."""
@@ -110,7 +111,7 @@ class Lexer:
         for redirection, end, strip in self.waiting:
             lines: list[str] = []
             while self.at < len(self.text):
-                stop = self._end_of_line()
+                stop = self._next("\n", self.at)
                 line = self.text[self.at : stop]
                 self._past(min(stop + 1, len(self.text)))
                 if (line.lstrip("\t") if strip else line).rstrip("\r") == end:
@@ -134,11 +135,10 @@ class Lexer:
             if character in " \t\n\r;&|()<>" and not self._array(word):
                 break
             self._part(word, character)
-        word.raw = self.text[start : self.at]
         if self.at == start:  # a sign that no rule above takes: itself
             word.parts.append(Part(self.text[self.at]))
-            word.raw = self.text[self.at]
             self._past(self.at + 1)
+        word.raw = self.text[start : self.at]
         return word
 
     def _array(self, word: Word) -> bool:
@@ -153,10 +153,7 @@ class Lexer:
                 word.parts.append(Part(following, quoted=True))
             self._past(min(self.at + 2, len(self.text)))
         elif character == "'":
-            end = self.text.find("'", self.at + 1)
-            end = len(self.text) if end < 0 else end
-            word.parts.append(Part(self.text[self.at + 1 : end], quoted=True))
-            self._past(end + 1)
+            word.parts.append(Part(self._until("'"), quoted=True))
         elif character == '"':
             self._quoted(word)
         elif character == "$":
@@ -193,22 +190,18 @@ class Lexer:
         self._past(min(self.at + 1, len(self.text)))
 
     def _dollar(self, quoted: bool) -> Part:
-        rest = self.text[self.at + 1 : self.at + 3]
-        if rest.startswith("{"):
-            self._past(self.at + 1)
+        self._past(self.at + 1)
+        if self.text.startswith("{", self.at):
             return Part(self._closing("{", "}", '"' if quoted else "'\""), "variable", quoted)
-        if rest.startswith("("):
-            self._past(self.at + 1)
+        if self.text.startswith("(", self.at):
             return Part(self._closing("(", ")"), "command", quoted)
-        if match := re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]").match(self.text, self.at + 1):
+        if match := re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]").match(self.text, self.at):
             self._past(match.end())
             return Part(match[0], "variable", quoted)
-        self._past(self.at + 1)
         return Part("$", quoted=quoted)
 
     def _until(self, end: str) -> str:
-        stop = self.text.find(end, self.at + 1)
-        stop = len(self.text) if stop < 0 else stop
+        stop = self._next(end, self.at + 1)
         inside = self.text[self.at + 1 : stop]
         self._past(min(stop + 1, len(self.text)))
         return inside

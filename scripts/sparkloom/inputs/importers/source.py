@@ -61,9 +61,8 @@ def _within(texts: Iterable[tuple[str, str]], programs: Programs) -> Found | Non
     for name, text in islice(texts, SEVERAL):
         with suppress(InputError):
             found = _read(text, name, programs, "", False)
-            found.leftover.add(
-                f"what stands beside {found.starts[0].where}", "of a page or a script one recipe is read"
-            )
+            beside = f"what stands beside {found.starts[0].where}"
+            found.leftover.add(beside, "of a page or a script one recipe is read")
             return found
     return None
 

@@ -37,9 +37,8 @@ def read(document: Document, programs: Programs) -> Found:
     data = document.data
     for key, kind in (("defaults", dict), ("metadata", dict), ("command", str)):
         if data.get(key) is not None and not isinstance(data[key], kind):
-            raise document.refusal(
-                (key,), f"{key}: expected {_KINDS[kind]}, found {type(data[key]).__name__}", "wrong-type"
-            )
+            said = f"{key}: expected {_KINDS[kind]}, found {type(data[key]).__name__}"
+            raise document.refusal((key,), said, "wrong-type")
     version = str(data.get("recipe_version", data.get("sparkrun_version", "2")))
     form = vocabulary.FIRST if version == "1" else "sparkrun recipe"
     defaults = {str(key): value for key, value in (data.get("defaults") or {}).items()}

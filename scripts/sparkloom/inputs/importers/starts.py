@@ -70,7 +70,8 @@ class Starts(ABC):
             engine, at, length = found
             self._start(engine, texts[at + length :], where, v, self._before(texts[:at], own, where))
             return True
-        mentioned = (text for text in [self._written(texts, v), *texts[1:]] if self._mentions(text))
+        several = (text for text in [self._written(texts, v), *texts[1:]] if re.search(r"\s", text))
+        mentioned = filter(self.mentioned.search, several)
         return any(self.nested(text, where, v, own) for text in mentioned)
 
     def nested(self, text: str, where: str, v: Scope, own: dict[str, str]) -> bool:
@@ -136,9 +137,6 @@ class Starts(ABC):
                     return engine, at, len(way)
         return None
 
-    def _mentions(self, text: str) -> bool:
-        return bool(re.search(r"\s", text) and self.mentioned.search(text))
-
     def _before(self, texts: Sequence[str], own: dict[str, str], where: str) -> dict[str, str]:
         """Words before the program: variables for it, and wrappers, which are named."""
         env, wrappers = dict(own), []
@@ -148,9 +146,8 @@ class Starts(ABC):
             else:
                 wrappers.append(text)
         if wrappers:
-            self.leftover.add(
-                f"{where}: {short(' '.join(wrappers))}", "words before the engine's; the engine is started without them"
-            )
+            why = "words before the engine's; the engine is started without them"
+            self.leftover.add(f"{where}: {short(' '.join(wrappers))}", why)
         return env
 
     def _start(self, engine: str, words: list[str], where: str, v: Scope, own: dict[str, str]) -> None:

@@ -94,8 +94,7 @@ class Parser:
             return self._loop(line)
         if text in ("{", "("):
             self.at += 1
-            body = self.block()
-            return Block(line, text, self._closed(body), True)
+            return Block(line, text, self._closed(self.block()), True)
         if text == "function" or (self._peek(1) == "(" and self._peek(2) == ")"):
             return self._function(line)
         return self._command(line)
