@@ -74,19 +74,14 @@ def _told(made: draft.Draft, file: str) -> None:
     assert placed is not None
     terminal = show.console(stderr=True)
     parallel = placed.parallel
-    split = (
-        f"tp {parallel.tp}"
-        + (f", pp {parallel.pp}" if parallel.pp > 1 else "")
-        + (f", ep {parallel.ep}" if parallel.ep > 1 else "")
-    )
+    sizes = {"tp": parallel.tp, "pp": parallel.pp, "ep": parallel.ep}
+    split = ", ".join(f"{name} {size}" for name, size in sizes.items() if name == "tp" or size > 1)
     verdict = {True: "fits", False: "does not fit", None: "may fit"}[placed.fit.fits]
     speeds = " / ".join(f"{speed:g}" for speed in placed.speeds.values())
     engine = made.data["engine"]
-    show.paragraph(
-        terminal,
-        f"{verdict} on {parallel.nodes} Spark(s), {split}, {engine['name']} {engine['release']}: {placed.fit.reason}; "
-        f"predicted {speeds} tok/s at 1 / 4 / 8 requests",
-    )
+    where = f"{parallel.nodes} Spark(s), {split}, {engine['name']} {engine['release']}"
+    told = f"{verdict} on {where}: {placed.fit.reason}"
+    show.paragraph(terminal, f"{told}; predicted {speeds} tok/s at 1 / 4 / 8 requests")
     if made.like:
         apart = "; ".join(made.like.differences) or "the same model"
         show.paragraph(terminal, f"flags as {made.like.name}: {apart}")

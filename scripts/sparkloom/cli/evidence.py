@@ -67,11 +67,8 @@ def _rows(data: list[dict[str, Any]]) -> None:
         rows.append((row["outcome"], *split, kernels, *speeds, row["id"], *differs))
     names = ("outcome", "tp>", "ep>", "release", "moe / attention / fp4 gemm", "n1>", "n4>", "n8>", "id", "differs")
     compared = any("differences" in row for row in data)
-    show.table(
-        names if compared else names[:-1],
-        rows,
-        dropped=("differs", "ep>", "tp>", "n4>", "moe / attention / fp4 gemm", "release"),
-    )
+    dropped = ("differs", "ep>", "tp>", "n4>", "moe / attention / fp4 gemm", "release")
+    show.table(names if compared else names[:-1], rows, dropped)
 
 
 def _value(value: object) -> str:

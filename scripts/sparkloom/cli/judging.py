@@ -116,24 +116,19 @@ def _linted(linted: linting.Linted, verbose: bool) -> None:
 
 
 def _diagnosis(data: dict[str, Any]) -> None:
-    from rich.text import Text
-
     terminal = show.console()
     for match in data["matches"]:
         after = match["followed_from"]
         name = (f"then {match['rule']}", "bold") if after else (match["rule"], "bold red")
-        terminal.print(Text.assemble(name, f" (line {match['line_number']}{_times(match)}): ", match["why"]))
+        terminal.print(show.coloured(name, f" (line {match['line_number']}{_times(match)}): ", match["why"]))
         if not after:
             show.paragraph(terminal, f"seen: {match['line']}", indent=4, style="dim")
             show.paragraph(terminal, f"fix: {match['fix']}", indent=4)
     for known in data["noise"]:
         terminal.print(f"means nothing: {known['noise']}{_times(known)}: {known['why']}", style="dim")
     if data["lines"]:
-        terminal.print(
-            "if that is not all, the lines that matter:"
-            if data["matches"]
-            else "no known cause; the lines that matter:"
-        )
+        begins = "if that is not all," if data["matches"] else "no known cause;"
+        terminal.print(f"{begins} the lines that matter:")
         for line in data["lines"]:
             show.paragraph(terminal, line, indent=4)
         terminal.print("To report it: these lines, the image, `sparkloom argv PROFILE`.")
@@ -187,15 +182,11 @@ def _best_first(row: dict[str, Any]) -> tuple[int, float]:
 
 def _choices(rows: list[dict[str, Any]]) -> None:
     """Each on one line of 80 columns; a speed that nobody measured carries the sign."""
-    told = (
-        (f"{at:>2} {row['name']}", row["verdict"], f"{_sign(row)}{show.number(row['n1'])}")
-        for at, row in enumerate(rows, 1)
-    )
+    told = []
+    for at, row in enumerate(rows, 1):
+        sign = SIGN if row["n1"] and not row["measured"] else ""
+        told.append((f"{at:>2} {row['name']}", row["verdict"], f"{sign}{show.number(row['n1'])}"))
     show.table(("   profile", "", "n1>"), told)
-
-
-def _sign(row: dict[str, Any]) -> str:
-    return SIGN if row["n1"] and not row["measured"] else ""
 
 
 def _typed(count: int) -> str | None:

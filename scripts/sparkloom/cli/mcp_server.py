@@ -127,7 +127,8 @@ async def answer(name: str, given: Mapping[str, Any]) -> tuple[bool, str]:
     if unknown or missing:
         return True, f"{name}: unknown: {sorted(unknown)}, missing: {missing}"
     words = typed(name, given)
-    if name in CHANGING and given.get("confirm") != (confirm := _confirm(words)):
+    confirm = hashlib.sha256("\0".join(words).encode()).hexdigest()[:8]
+    if name in CHANGING and given.get("confirm") != confirm:
         failed, now = await _run(typed(CHANGING[name], {key: given[key] for key in given.keys() & {"inventory"}}))
         return failed, json.dumps({"will_run": [PROGRAM, *words], "before": now, "confirm": confirm}, indent=1)
     return await _run(words, given.get("text"))
@@ -150,10 +151,6 @@ def typed(name: str, given: Mapping[str, Any]) -> list[str]:
     if any(one.name == "json" for one in _command(name).params):
         options.append("--json")
     return [*options, "--", *arguments]
-
-
-def _confirm(words: list[str]) -> str:
-    return hashlib.sha256("\0".join(words).encode()).hexdigest()[:8]
 
 
 async def _run(words: list[str], text: str | None = None) -> tuple[bool, str]:

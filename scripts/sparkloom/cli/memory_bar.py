@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sparkloom.cli import show_start
-from sparkloom.cli.show import COLOURS, number, paragraph, unicode, window
+from sparkloom.cli.show import COLOURS, coloured, number, paragraph, unicode, window
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,18 +60,16 @@ def draw(terminal: Console, memory: dict[str, Any], assumed: Sequence[dict[str, 
     drawn = parts(memory)
     if not drawn:
         return
-    from rich.text import Text
-
     usable = memory["usable_gib"]
     paragraph(terminal, "memory of each Spark, GiB", style="bold")
     cells = shares([max(0.0, part.gib) for part in drawn], min(CELLS, window(terminal) or CELLS))
     signs = [part.look.block if unicode() else part.look.letter for part in drawn]
     bar = zip(signs, cells, drawn, strict=True)
-    terminal.print(Text.assemble(*((sign * count, part.look.colour) for sign, count, part in bar)), soft_wrap=True)
+    terminal.print(coloured(*((sign * count, part.look.colour) for sign, count, part in bar)), soft_wrap=True)
     tenths = shares([part.gib for part in drawn], round(usable * 10))
     for part, tenth, block in zip(drawn, tenths, signs, strict=True):
         sign = show_start.sign(assumed, {HOST: "memory", WEIGHTS: "facts"}.get(part.look, ""))
-        line = Text.assemble(f"{sign}{tenth / 10:.1f}".rjust(7), " ", (block, part.look.colour), f" {part.what}")
+        line = coloured(f"{sign}{tenth / 10:.1f}".rjust(7), " ", (block, part.look.colour), f" {part.what}")
         paragraph(terminal, line)
     paragraph(terminal, f"{number(float(usable)):>7} = what a Spark has")
 

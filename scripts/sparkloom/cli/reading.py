@@ -35,17 +35,14 @@ def guard(
     json: Json = False,
 ) -> None:
     if group and not batch:
-        raise typer.BadParameter(
-            "--group asks whose level it is, which a recorded stream does not say: add --batch FILE"
-        )
+        message = "--group asks whose level it is, which a recorded stream does not say: add --batch FILE"
+        raise typer.BadParameter(message)
     verdict = guards.judge_batch_file(batch, group) if batch else guards.judge_file(file)
     show.out(verdict, json, _verdict)
     raise typer.Exit(0 if verdict["verdict"] == "ok" else 1)
 
 
 def _transport(data: dict[str, Any]) -> None:
-    from rich.text import Text
-
     rows = []
     for rank in data["ranks"]:
         hcas = ", ".join(str(hca) for hca in rank.get("hcas") or []) or "-"
@@ -53,14 +50,12 @@ def _transport(data: dict[str, Any]) -> None:
         rows.append((*known, hcas, str(rank.get("nccl_version") or "-"), str(rank.get("why") or "")))
     show.table(("rank", "transport", "HCAs", "NCCL", "why"), rows, dropped=("NCCL", "HCAs"))
     colour = show.COLOURS["ok" if data["verdict"] == "roce" else "error"]
-    show.console().print(Text.assemble("\nverdict: ", (data["verdict"], colour), f" {data.get('why') or ''}"))
+    show.console().print(show.coloured("\nverdict: ", (data["verdict"], colour), f" {data.get('why') or ''}"))
 
 
 def _verdict(data: dict[str, Any]) -> None:
-    from rich.text import Text
-
     colour = show.COLOURS["ok" if data["verdict"] == "ok" else "error"]
     kept = {key: value for key, value in data.items() if key not in ("verdict", "looked_at") and value is not None}
     looked = f": {data['looked_at']}, 0 findings" if "looked_at" in data else ""
     details = ", ".join(f"{key} {value}" for key, value in kept.items())
-    show.console().print(Text.assemble((f"{data['verdict']}{looked}", colour), f" {details}".rstrip()))
+    show.console().print(show.coloured((f"{data['verdict']}{looked}", colour), f" {details}".rstrip()))

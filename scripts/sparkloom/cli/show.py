@@ -113,6 +113,13 @@ def paragraph(terminal: Console, text: str | Text, indent: int = 0, style: str =
         terminal.print(Padding(words, (0, 0, 0, min(indent, terminal.width // 4)), expand=False), style=style)
 
 
+def coloured(*parts: str | tuple[str, str]) -> Text:
+    """Words, some of them in a colour: each of these stands behind its own."""
+    from rich.text import Text
+
+    return Text.assemble(*parts)
+
+
 def number(value: Any, digits: int = 1) -> str:
     if value is None:
         return "-"

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from sparkloom.base.finding import ORDER
-from sparkloom.cli.show import COLOURS, complain, console, paragraph, window
+from sparkloom.cli.show import COLOURS, coloured, complain, console, paragraph, window
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,10 +55,8 @@ def _grouped(findings: list[dict[str, Any]]) -> list[Group]:
 
 def _lines(terminal: Console, group: Group) -> None:
     """For a file or a pipe: a finding is one line for grep."""
-    from rich.text import Text
-
     for finding in group:
-        head = Text.assemble(
+        head = coloured(
             (finding["where"], "dim"),
             " ",
             (finding["severity"], COLOURS[finding["severity"]]),

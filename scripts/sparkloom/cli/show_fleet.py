@@ -7,7 +7,7 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from sparkloom.cli import memory_bar, show_findings
-from sparkloom.cli.show import COLOURS, console, paragraph, window
+from sparkloom.cli.show import COLOURS, coloured, console, paragraph, window
 from sparkloom.onnode.now import bars
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ def _remarks(terminal: Console, findings: list[dict[str, Any]]) -> None:
 
 
 def _headline(terminal: Console, data: dict[str, Any]) -> None:
-    from rich.text import Text
-
     colour = {True: COLOURS["ok"], False: COLOURS["error"]}.get(data["fits"], COLOURS["warning"])
     verdict = {True: "fits", False: "does not fit"}.get(data["fits"], "uncertain")
     count, sparks = len(data["groups"] or data["unplaced"]), len(data["nodes"])
@@ -53,7 +51,7 @@ def _headline(terminal: Console, data: dict[str, Any]) -> None:
     if data["fits"] is not False:
         idle = sum(not node["groups"] for node in data["nodes"])
         text += f", {idle} of them free" if idle else ""
-    paragraph(terminal, Text.assemble((data["cluster"], "bold"), text, "  ", (verdict, colour)))
+    paragraph(terminal, coloured((data["cluster"], "bold"), text, "  ", (verdict, colour)))
     if data["reason"]:
         paragraph(terminal, data["reason"], indent=2, style="dim" if data["fits"] is None else "")
 
@@ -71,13 +69,11 @@ def _sparks(terminal: Console, data: dict[str, Any]) -> None:
 
 def spark(node: dict[str, Any], signs: dict[str, tuple[str, str]], widest: int, cells: int) -> Text:
     """Its memory as a bar, and how much of it whose ranks take."""
-    from rich.text import Text
-
     drawn = [(sign * count, style) for sign, count, style in bar(node, signs, cells)]
     used = sum(float(each["gib"] or 0) for each in bars.counted(node["groups"]))
     ranks = " ".join(_ranks(node["groups"], signs))
     told = f"{used:5.1f} of {node['usable_gib']:g} GiB  {ranks}" if node["groups"] else "free"
-    return Text.assemble(f"  {node['name']:<{widest}}  ", *drawn, f"  {told}")
+    return coloured(f"  {node['name']:<{widest}}  ", *drawn, f"  {told}")
 
 
 def _ranks(here: list[dict[str, Any]], signs: dict[str, tuple[str, str]]) -> Iterator[str]:
@@ -105,8 +101,6 @@ def bar(node: dict[str, Any], signs: dict[str, tuple[str, str]], cells: int) -> 
 
 
 def _groups(terminal: Console, data: dict[str, Any]) -> None:
-    from rich.text import Text
-
     signs = letters(data["groups"])
     for group in data["groups"]:
         letter, shade = signs[group["name"]]
@@ -117,9 +111,10 @@ def _groups(terminal: Console, data: dict[str, Any]) -> None:
         head = (f"{letter} ", shade), (group["name"], "bold"), name
         where = f" on {share}{', '.join(group['nodes'])}{rails}; asked for as {group['alias']}; "
         where += _demand(group, data["groups"])
-        paragraph(terminal, Text.assemble(*head, where, (f"{WORDS[group['state']]}{was}", _colour(group["state"]))))
+        colour = COLOURS["warning" if group["state"] in ("moves", "changes") else "ok"]
+        paragraph(terminal, coloured(*head, where, (f"{WORDS[group['state']]}{was}", colour)))
     for name in data["gone"]:
-        paragraph(terminal, Text.assemble("  ", (name, "bold"), " is in the list no more: stops"))
+        paragraph(terminal, coloured("  ", (name, "bold"), " is in the list no more: stops"))
 
 
 def _demand(group: dict[str, Any], groups: list[dict[str, Any]]) -> str:
@@ -129,10 +124,6 @@ def _demand(group: dict[str, Any], groups: list[dict[str, Any]]) -> str:
     mates = [one["name"] for one in groups if group["turns"] and one["turns"] == group["turns"] and one is not group]
     turn = f", in turn with {', '.join(mates)}" if mates else ""
     return f"on demand, stops after {group['idle_minutes']} min without a request{turn}; "
-
-
-def _colour(state: str) -> str:
-    return COLOURS["warning"] if state in ("moves", "changes") else COLOURS["ok"]
 
 
 def _asked(terminal: Console, data: dict[str, Any]) -> None:

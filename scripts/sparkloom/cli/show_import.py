@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sparkloom.base.assumption import SIGN
 from sparkloom.base.visible import cut
 from sparkloom.cli import show_findings, show_start
-from sparkloom.cli.show import COLOURS, console, number, paragraph
+from sparkloom.cli.show import COLOURS, coloured, console, number, paragraph
 from sparkloom.judge.flags import UNDECIDED
 
 if TYPE_CHECKING:
@@ -42,21 +42,17 @@ def taken(data: dict[str, Any], output: Path | None, verbose: bool = False) -> N
 
 
 def _headline(terminal: Console, data: dict[str, Any], verdict: dict[str, Any]) -> None:
-    from rich.text import Text
-
     profile, parser = data["profile"], verdict["parser"]
     parallel = profile.get("launch", {}).get("parallel", {})
-    ranks = f"tp {parallel.get('tp', 1)}, pp {parallel.get('pp', 1)}" + (
-        f", dp {parallel['dp']}" if parallel.get("dp") else ""
-    )
+    copies = f", dp {parallel['dp']}" if parallel.get("dp") else ""
+    ranks = f"tp {parallel.get('tp', 1)}, pp {parallel.get('pp', 1)}{copies}"
     show_start.head(terminal, profile["model"]["id"], data["start"])
     release = f"{show_start.sign(data['assumed'], 'release')}{parser['release']}"
     where = f"{parser['engine']} {release} on {parallel['nodes']} Spark(s), {ranks}" if parallel else parser["engine"]
-    told = Text.assemble(where, "; ", _taken(profile, verdict))
+    told = coloured(where, "; ", _taken(profile, verdict))
     paragraph(terminal, told, indent=2)
-    paragraph(
-        terminal, f"{data['form']}; release: {parser['how']}" if parser["sure"] else data["form"], indent=2, style="dim"
-    )
+    form = f"{data['form']}; release: {parser['how']}" if parser["sure"] else data["form"]
+    paragraph(terminal, form, indent=2, style="dim")
     _memory(terminal, verdict)
 
 
@@ -106,11 +102,8 @@ def _command(terminal: Console, command: dict[str, Any]) -> None:
     parts = [f"{name} {was} -> {now}" for name, (was, now) in command["changed"].items()]
     parts += [f"{name} {value} left out" for name, value in command["left_out"].items()]
     told = "; ".join(parts) if parts else "every flag of the source, as it stands there"
-    paragraph(terminal, f"command: {told}" + _added(command["added"]), indent=2)
-
-
-def _added(added: dict[str, str]) -> str:
-    return f"; Sparkloom adds {', '.join(added)}" if added else ""
+    added = f"; Sparkloom adds {', '.join(command['added'])}" if command["added"] else ""
+    paragraph(terminal, f"command: {told}{added}", indent=2)
 
 
 def _remainder(terminal: Console, remainder: list[dict[str, str]]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from sparkloom.base.assumption import SIGN, Assumption
-from sparkloom.cli.show import COLOURS, complain, paragraph
+from sparkloom.cli.show import COLOURS, coloured, complain, paragraph
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,10 +16,8 @@ LOOKS = {"starts": "ok", "should start": "ok", "may not start": "warning", "will
 
 
 def head(terminal: Console, name: str, start: dict[str, str]) -> None:
-    from rich.text import Text
-
     why = f": {start['why']}" if start["why"] else ""
-    paragraph(terminal, Text.assemble((name, "bold"), "  ", (start["verdict"], COLOURS[LOOKS[start["verdict"]]]), why))
+    paragraph(terminal, coloured((name, "bold"), "  ", (start["verdict"], COLOURS[LOOKS[start["verdict"]]]), why))
     surer = f"; surer: {start['surer']}" if start["surer"] else ""
     paragraph(terminal, f"{start['sure']}{surer}", indent=2, style="dim")
 

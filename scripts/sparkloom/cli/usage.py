@@ -70,9 +70,8 @@ def _requests(data: dict[str, Any]) -> str:
 
 def _table(data: dict[str, Any]) -> str:
     if not data["rows"]:
-        return f"{data['site']}: nothing was asked since {data['since']}, as far as is known: {data['note']}".rstrip(
-            ": "
-        )
+        told = f"{data['site']}: nothing was asked since {data['since']}, as far as is known: {data['note']}"
+        return told.rstrip(": ")
     rows = [
         (row["person"] or "(no key)", row["model"] or "-", *(f"{row[name]:,}" for name in COUNTED))
         for row in data["rows"]

@@ -88,7 +88,7 @@ def screen(terminal: Console, shown: Shown) -> Any:
     from rich.text import Text
 
     signs = show_fleet.letters(shown["groups"])
-    lines = [Text.assemble((_head(shown), "bold"), (f"  at {_at(shown)}", "dim"))]
+    lines = [show.coloured((_head(shown), "bold"), (f"  at {_at(shown)}", "dim"))]
     problems = [Text(problem, style=COLOURS["error"]) for problem in shown["problems"]]
     lines += problems
     if shown["nodes"]:
@@ -126,7 +126,7 @@ def _group(one: Shown, signs: dict[str, tuple[str, str]]) -> list[Text]:
     told += ["this start was not proved"] if one["serving"] and not one["proved"] else []
     more_of_it = f"  {', '.join(told)}" if told else ""
     how = one["word"] + (", wakes with the next request" if one["state"] == "asleep" else "")
-    first = Text.assemble((f"{letter} ", shade), (one["name"], "bold"), "  ", (how, LOOKS[one["state"]]), more_of_it)
+    first = show.coloured((f"{letter} ", shade), (one["name"], "bold"), "  ", (how, LOOKS[one["state"]]), more_of_it)
     more = [one["cause"]] if one["cause"] else []
     if one["ended"] and one["epochs"] > 1:
         more.append(f"epoch {one['ended']['epoch']} of {one['epochs']} ended: {one['ended']['why']}")
@@ -155,11 +155,9 @@ def _figures(one: Shown) -> list[str]:
 
 
 def _rails(shown: Shown) -> Iterator[Text]:
-    from rich.text import Text
-
     for rail in shown["rails"]:
         measured = "not measured; playbooks/verify.yml does" if rail["slowest_gbit"] is None else (
             f"{rail['slowest_gbit']:.4g} to {rail['fastest_gbit']:.4g} Gb/s on {(shown['fabric'] or {}).get('time')}"
         )  # fmt: skip
         fault = f"  {rail['faults'][0]}" if rail["faults"] else ""
-        yield Text.assemble(f"rail {rail['name']}  {measured}", (fault, COLOURS["error"]))
+        yield show.coloured(f"rail {rail['name']}  {measured}", (fault, COLOURS["error"]))
