@@ -48,7 +48,16 @@ def add(
     file, today = _file(where), _now().date()
     _not_the_site_s(name)
     text = key_table.generate()
-    key = _made(name, text, models, requests, tokens, _last_day(expires, today), today, admin)
+    key = _key(
+        name=name,
+        hash=client_keys.hashed(text),
+        expires=_last_day(expires, today),
+        models=_opened(models),
+        requests_per_minute=requests,
+        tokens_per_minute=tokens,
+        made=today.isoformat(),
+        admin=admin,
+    )
     keyring.add(file, key)
     _hand_over(key, text, _shown_once(key, text, file), where, offline, json)
 
@@ -178,21 +187,19 @@ def _file(where: Path | None) -> Path:
     return client_keys.place(inventory.folder_of(where))
 
 
-def _made(
-    name: str, text: str, models: str | None, requests: int | None, tokens: int | None, ends: str | None,
-    today: datetime.date, admin: bool,
-) -> Key:  # fmt: skip
+def _opened(models: str | None) -> list[str] | str:
+    named = [word.strip() for word in ("all" if models is None else models).split(",") if word.strip()]
+    if not named:  # a script's empty variable must not open every model
+        raise InputError.single("--models", "expected a name or an alias; leave it out for all", rule="option")
+    return "all" if named == ["all"] else named
+
+
+def _key(**said: Any) -> Key:
     """Judged by the same words as a line of the file."""
     from pydantic import ValidationError
 
-    opened = [word.strip() for word in ("all" if models is None else models).split(",") if word.strip()]
-    if not opened:  # a script's empty variable must not open every model
-        raise InputError.single("--models", "expected a name or an alias; leave it out for all", rule="option")
     try:
-        return Key(
-            name=name, hash=client_keys.hashed(text), models=opened if opened != ["all"] else "all",
-            requests_per_minute=requests, tokens_per_minute=tokens, expires=ends, made=today.isoformat(), admin=admin,
-        )  # fmt: skip
+        return Key(**said)
     except ValidationError as error:
         first = error.errors()[0]
         what = str(first["loc"][0]) if first["loc"] else "the key"
