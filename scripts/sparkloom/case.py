@@ -262,9 +262,6 @@ def rank_of(judged: Case, index: int) -> Rank:
     """One rank of a profile's launch by number."""
     launch = judged.launch
     if not 0 <= index < len(launch.ranks):
-        raise InputError.single(
-            "--rank",
-            f"{index}: profile '{launch.profile.name}' has ranks 0 to {len(launch.ranks) - 1}",
-            rule="no-such-rank",
-        )
+        message = f"{index}: profile '{launch.profile.name}' has ranks 0 to {len(launch.ranks) - 1}"
+        raise InputError.single("--rank", message, rule="no-such-rank")
     return launch.ranks[index]

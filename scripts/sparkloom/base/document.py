@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from unicodedata import category
@@ -105,12 +106,16 @@ def owns(text: str) -> list[Any]:
     return list(yaml.load_all(text, Loader=_Loader))
 
 
+def places(folder: Path, more: str) -> list[Path]:
+    """A folder, and the one that the variable `more` names."""
+    return [folder, *map(Path, filter(None, [os.environ.get(more)]))]
+
+
 def find(named: str, folder: Path, more: str) -> Path | None:
     """A path as it is, or the file of that name in a folder, or in the one that the variable `more` names."""
     if "/" in named or named.endswith((".yml", ".yaml")):
         return Path(named)
-    places = [folder, *map(Path, filter(None, [os.environ.get(more)]))]
-    files = (place / f"{named}.yml" for place in places)
+    files = (place / f"{named}.yml" for place in places(folder, more))
     return next((file for file in files if os.path.isfile(file)), None)  # noqa: PTH113 - False of a name too long
 
 
@@ -228,17 +233,14 @@ def _mapping(node: yaml.MappingNode, loc: Loc, document: Document, depth: int) -
     result: dict[str, Any] = {}
     for key_node, value_node in node.value:
         line, column = key_node.start_mark.line + 1, key_node.start_mark.column + 1
+        here = partial(Problem, document.file, line, column)
         if not isinstance(key_node, yaml.ScalarNode):
-            raise InputError.single(
-                document.file, "a key must be a plain word", line=line, column=column, rule="bad-key"
-            )
+            raise InputError([here("a key must be a plain word", "bad-key")])
         key = str(key_node.value)
         if strange := _strange(key):
-            raise InputError.single(
-                document.file, f"a key holds {strange}; write plain text", line=line, column=column, rule="bad-key"
-            )
+            raise InputError([here(f"a key holds {strange}; write plain text", "bad-key")])
         if key in result:
-            double = Problem(document.file, line, column, f"key '{key}' stands twice; keep one", "duplicate-key")
+            double = here(f"key '{key}' stands twice; keep one", "duplicate-key")
             if document.doubles is None:
                 raise InputError([double])
             document.doubles.append(double)
@@ -306,20 +308,14 @@ def _keys(model: type[BaseModel], loc: Loc) -> list[str]:
     """Names allowed at `loc` inside `model`, for the did-you-mean hint."""
     current: Any = model
     for part in loc:
-        if isinstance(part, int):
-            continue
-        fields: Mapping[str, Any] = getattr(current, "model_fields", {})
-        if part not in fields:
-            continue
-        current = _model_in(fields[part].annotation) or current
+        fields: Mapping[str | int, Any] = getattr(current, "model_fields", {})
+        if part in fields:
+            current = _model_in(fields[part].annotation) or current
     return [info.alias or name for name, info in getattr(current, "model_fields", {}).items()]
 
 
 def _model_in(annotation: Any) -> Any:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    for argument in getattr(annotation, "__args__", ()):
-        model = _model_in(argument)
-        if model is not None:
-            return model
-    return None
+    inside = map(_model_in, getattr(annotation, "__args__", ()))
+    return next((model for model in inside if model is not None), None)

@@ -75,9 +75,8 @@ def _text(file: str) -> str:
     try:
         raw = sys.stdin.buffer.read(MOST + 1) if file == "-" else _read(Path(file))
         if len(raw) > MOST:
-            raise InputError.single(
-                file, f"holds more than {MOST >> 10} KiB; expected a recipe, or the page with it", rule="unreadable"
-            )
+            message = f"holds more than {MOST >> 10} KiB; expected a recipe, or the page with it"
+            raise InputError.single(file, message, rule="unreadable")
         return raw.decode("utf-16" if raw[:2] in (BOM_UTF16_LE, BOM_UTF16_BE) else "utf-8").removeprefix("\ufeff")
     except FileNotFoundError:
         fetched = "; nothing is fetched: save its text, or paste it into `sparkloom import -`" * ("://" in file)

@@ -5,7 +5,6 @@ Playbooks take whole names only: what is deployed is written out.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -56,10 +55,11 @@ def begun(incomplete: str) -> list[str]:
 
 def every() -> list[str]:
     """Shipped profiles, and those in the folder that SPARKLOOM_PROFILES names."""
+    from sparkloom.base import document
     from sparkloom.inputs import profile as profiles
 
-    own = os.environ.get(profiles.OWN)
-    return sorted({*profiles.names(), *(profiles.names(Path(own)) if own else ())})
+    places = document.places(profiles.PROFILES, profiles.OWN)
+    return sorted({name for folder in places for name in profiles.names(folder)})
 
 
 def _is_path(text: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from ipaddress import IPv4Address, IPv4Network, ip_address
+from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from sparkloom.base.document import Fault, Loc
@@ -70,13 +70,10 @@ def functions_in_use(cluster: Cluster, rail: Rail) -> tuple[int, ...]:
     return tuple(sorted({*vfs_in_use(cluster.fabric), *more}))
 
 
-def predicted(pf: str) -> tuple[int, int, int, int] | None:
+def predicted(pf: str) -> tuple[int, ...] | None:
     """PCI domain, bus, slot and function out of systemd's name of an interface, where it has that form."""
     match = _PREDICTED.fullmatch(pf)
-    if not match:
-        return None
-    domain, bus, slot, function = (int(part or 0) for part in match.groups())
-    return domain, bus, slot, function
+    return tuple(int(part or 0) for part in match.groups()) if match else None
 
 
 def faults(cluster: Cluster) -> list[Fault]:
@@ -95,13 +92,10 @@ def _nodes(cluster: Cluster) -> Iterator[Fault]:
 
 def _twice(items: Sequence[Any], key: str) -> Iterator[tuple[int, Any, Any]]:
     """(number, item, the first with the same value) of every item whose value stood there before."""
-    first: dict[Any, Any] = {}
-    for number, item in enumerate(items):
-        value = getattr(item, key)
-        if value in first:
-            yield number, item, first[value]
-        elif value is not None:
-            first[value] = item
+    values = [getattr(item, key) for item in items]
+    for number, value in enumerate(values):
+        if value is not None and value in values[:number]:
+            yield number, items[number], items[values.index(value)]
 
 
 def _functions(fabric: Fabric) -> Iterator[Fault]:
@@ -214,10 +208,9 @@ def _guests(fabric: Fabric) -> Iterator[Fault]:
 
 def _inside(text: str | None, network: IPv4Network) -> bool:
     try:
-        address = ip_address(text or "")
-    except ValueError:  # a host name
+        return IPv4Address(text or "") in network
+    except ValueError:  # a host name, an IPv6 address
         return False
-    return isinstance(address, IPv4Address) and address in network
 
 
 def kubernetes_networks(cluster: Cluster) -> dict[str, IPv4Network]:

@@ -50,19 +50,19 @@ Guest = Annotated[str, AfterValidator(_on_a_rail)]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 
 
-class Node(Strict):
+class Host(Strict):
     name: Name
     kubernetes_node: str = Field(description="the name the cluster knows it by; the inventory name unless given")
     management_address: Address | None = None
+
+
+class Node(Host):
     fabric_index: Annotated[int, Field(ge=1, le=64)]
 
 
-class Server(Strict):
+class Server(Host):
     """A machine that runs K3s' server: one of the Sparks, or one beside them."""
 
-    name: Name
-    kubernetes_node: str
-    management_address: Address | None = None
     management_interface: str | None = Field(default=None, description="where it is not called as on the Sparks")
 
 

@@ -72,16 +72,13 @@ def family(model_id: str) -> Family:
 
 def least_size_gb(model_id: str, packing: str) -> float | None:
     """The least that the checkpoint of this name can weigh; None where its name tells neither size nor packing."""
-    billions = next(
-        (size for known, size in _READ["parameters"].items() if re.search(known, model_id, re.IGNORECASE)), None
-    )
-    if billions is None:
-        named = BILLIONS.search(model_id)
-        billions = float(named.group(1)) if named else None
-    if billions is None or packing not in _READ["least_bytes"]:
+    known = _READ["parameters"].items()
+    billions = [size for name, size in known if re.search(name, model_id, re.IGNORECASE)]
+    billions += map(float, BILLIONS.findall(model_id))
+    if not billions or packing not in _READ["least_bytes"]:
         return None
     least: float = 0.5625 if "nvfp4" in model_id.lower() else _READ["least_bytes"][packing]
-    return billions * least
+    return float(least * billions[0])
 
 
 def facts_of(model: Model) -> Facts:

@@ -6,7 +6,6 @@ said so is left out, never made up: `unpinned` names it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,9 +162,8 @@ class LoadedRecipe:
 
 def names(folder: Path = FOLDER) -> list[str]:
     """Shipped ones, and those of the person's own folder."""
-    own = os.environ.get(OWN)
-    there = [*folder.glob("*.yml"), *(Path(own).glob("*.yml") if own else ())]
-    return sorted({path.stem for path in there})
+    places = document.places(folder, OWN)
+    return sorted({path.stem for place in places for path in place.glob("*.yml")})
 
 
 def load(name_or_path: str | Path, folder: Path = FOLDER) -> LoadedRecipe:

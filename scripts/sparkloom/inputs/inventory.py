@@ -6,6 +6,7 @@ itself reads the same files. `from_vars()` takes what an action plugin hands ove
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,7 @@ from sparkloom.base.repository import REPO
 from sparkloom.inputs import addressing, lock_file
 from sparkloom.inputs.cluster import Cluster, Node, Server
 
-INVENTORIES = REPO / "inventories"
-DEFAULT_INVENTORY = INVENTORIES / "gb10"
+DEFAULT_INVENTORY = REPO / "inventories" / "gb10"
 GROUP = "sparks"
 SERVERS = "k3s_servers"  # Sparks or other machines; the first Spark where the group is empty
 
@@ -32,14 +32,9 @@ def folder_of(named: str | Path) -> Path:
 def load(folder: str | Path | None = None) -> Cluster:
     """Cluster of an inventory folder (or of its hosts.yml); the shipped gb10 example when none is given."""
     path = folder_of(folder) if folder else DEFAULT_INVENTORY
-    try:
-        is_folder = path.is_dir()
-    except OSError:  # a name that no file system takes
-        is_folder = False
-    if not is_folder:
-        raise InputError.single(
-            str(path), "no such inventory folder; inventories/gb10 is the one to copy", rule="missing-file"
-        )
+    if not os.path.isdir(path):  # noqa: PTH112 - False of a name that no file system takes
+        message = "no such inventory folder; inventories/gb10 is the one to copy"
+        raise InputError.single(str(path), message, rule="missing-file")
     return _validated(_gather(path))
 
 
@@ -90,7 +85,7 @@ def _alone(cluster: Cluster) -> Cluster:
 
 
 def _gather(folder: Path) -> Document:
-    if folder.is_dir() and not (folder / "hosts.yml").exists():
+    if not (folder / "hosts.yml").exists():
         message = "no hosts.yml in this folder, so it is no inventory; `sparkloom init NAME` writes one"
         raise InputError.single(str(folder), message, rule="missing-file")
     hosts = document.load(folder / "hosts.yml")

@@ -66,6 +66,5 @@ def keep(folder: Path, machines: Mapping[str, Machine]) -> None:
     file = place(folder)
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     kept = [line for line in lines if line.partition(" ")[0] not in machines]
-    files.write(
-        file, "\n".join([*kept, *(" ".join([name, one.key, *one.more]) for name, one in machines.items())]) + "\n"
-    )
+    new = [" ".join([name, one.key, *one.more]) for name, one in machines.items()]
+    files.write(file, "\n".join([*kept, *new]) + "\n")

@@ -17,6 +17,7 @@ from sparkloom.inputs.checkpoint import as_model, reading
 from sparkloom.inputs.checkpoint.sources import Folder
 
 _NVIDIA = re.compile(r"^nvidia-")
+OF_ONE_PACKING = ("revision", "measured", "runs_unpinned_code_of")  # and of no other
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,7 @@ def split(model: str) -> tuple[str, str]:
 def _packed(section: dict[str, Any], profile: str, model: str, packing: str) -> tuple[dict[str, Any], str]:
     """The shape of another packing with this one's precision, as far as a name tells."""
     other = section["id"]
-    made = {
-        key: value for key, value in section.items() if key not in ("revision", "measured", "runs_unpinned_code_of")
-    }
+    made = {key: value for key, value in section.items() if key not in OF_ONE_PACKING}
     made |= {"id": model, "source": f"shape as {other} (profile {profile}); {precision.GUESSED}"}
     if packing != split(other)[1]:
         stored: dict[str, str] = next(

@@ -120,8 +120,7 @@ def keep(file: Path, entry: Image | Model) -> bool:
         return False
     known[entry.of] = entry
     kept: Mapping[str, Any] = document.load(file).data if file.is_file() else {}
-    lists = {name: kept[name] for name in KEYS if name in kept}
-    lists[entry.KEY] = [asdict(known[name]) for name in sorted(known)]
+    lists = {**kept, entry.KEY: [asdict(known[name]) for name in sorted(known)]}
     data = {name: lists[name] for name in KEYS if name in lists}
     files.write(file, HEAD + yaml.dump(data, Dumper=document.Dumper, sort_keys=False, width=200))
     return True

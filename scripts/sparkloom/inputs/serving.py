@@ -138,9 +138,7 @@ class Serving:
         return [number for number, entry in enumerate(self.entries) if entry.on_demand]
 
     def loc(self, number: int, *keys: str | int) -> Loc:
-        if self.listed:
-            return ("serve", number, *keys)
-        return ("profile",)
+        return ("serve", number, *keys) if self.listed else ("profile",)
 
     def problem(self, number: int, message: str, rule: str, *keys: str | int) -> Problem:
         """At that key of an entry, or where the entry stands."""
@@ -183,10 +181,8 @@ def from_vars(variables: Mapping[str, Any], cluster: Cluster) -> Serving:
 
 def of_document(source: Document, cluster: Cluster) -> Serving:
     """Everything that is wrong with the list is said at once, each at its place."""
-    if "serve" not in source.data:
-        serving = Serving(_single(source), source, listed=False)
-    else:
-        serving = Serving(_listed(source), source, listed=True)
+    listed = "serve" in source.data
+    serving = Serving(_listed(source) if listed else _single(source), source, listed)
     problems = [*_profile(serving), *_twice(serving), *_pins(serving, cluster), *_turns(serving), *_missing(serving)]
     if problems:
         raise InputError(problems)
@@ -211,9 +207,8 @@ def _listed(source: Document) -> tuple[Wanted, ...]:
         )
         raise source.refusal(("serve",), message, "wrong-type")
     entries = [whole(item) for item in items]
-    return tuple(
-        document.validate(_Listed, Document(source.file, {"serve": entries}, source.marks, source.files)).serve
-    )
+    written = Document(source.file, {"serve": entries}, source.marks, source.files)
+    return tuple(document.validate(_Listed, written).serve)
 
 
 def _profile(serving: Serving) -> Iterator[Problem]:
@@ -242,13 +237,11 @@ def _twice(serving: Serving) -> Iterator[Problem]:
             f"object {both}; write another `name:` here"
         )
         yield serving.problem(later, message, "same-name", key)
-    aliases: dict[str, int] = {}
-    for number, entry in enumerate(serving.entries):
-        if entry.alias and entry.alias in aliases:
-            message = f"alias: {entry.alias} is that of entry {aliases[entry.alias] + 1} too; clients could mean either"
+    aliases = [entry.alias for entry in serving.entries]
+    for number, alias in enumerate(aliases):
+        if alias and alias in aliases[:number]:
+            message = f"alias: {alias} is that of entry {aliases.index(alias) + 1} too; clients could mean either"
             yield serving.problem(number, message, "same-alias", "alias")
-        elif entry.alias:
-            aliases[entry.alias] = number
 
 
 def _pins(serving: Serving, cluster: Cluster) -> Iterator[Problem]:

@@ -41,10 +41,10 @@ def keep(file: Path, measured: Mapping[str, Span], when: str) -> None:
         files.write(file, json.dumps({"cuda_free_gib": known, "when": when}, indent=1, sort_keys=True) + "\n")
 
 
-def platform(site: str, nodes: Sequence[str], base: Platform = GB10) -> Platform:
-    """The platform with the least that was measured on these nodes, where every one of them was measured."""
+def platform(site: str, nodes: Sequence[str]) -> Platform:
+    """A Spark with the least that was measured on these nodes, where every one of them was measured."""
     known = read(path(site))
     if not nodes or any(node not in known for node in nodes):
-        return base
+        return GB10
     least, most = (min(known[node][end] for node in nodes) for end in (0, 1))
-    return replace(base, measured_free_gib=(least, most))
+    return replace(GB10, measured_free_gib=(least, most))

@@ -15,6 +15,8 @@ from sparkloom.inputs.catalogs import flagtypes
 from sparkloom.inputs.catalogs.flagtypes import PLAIN, Dialect
 from sparkloom.inputs.catalogs.releases import FOLDER, Resolved, nearest
 
+Named = Mapping[str, Mapping[str, Any]]  # what a file says of flags or variables, by their names
+
 
 @dataclass(frozen=True, slots=True)
 class Flag:
@@ -90,8 +92,8 @@ class Catalog:
     prefixes: bool  # whether the engine takes an unambiguous prefix of a flag for the flag (argparse does)
     registries: Mapping[str, Any]
     programs: Mapping[str, tuple[str, ...]]  # where its image has each, by all names that builds gave it
-    _flags: Mapping[str, Mapping[str, Any]] = field(repr=False)
-    _env: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    _flags: Named = field(repr=False)
+    _env: Named = field(repr=False)
     _others: Mapping[str, Any] = field(repr=False)
     short_keys: bool = False  # whether `np` of a profile is -np: its adapter writes one dash
 
@@ -104,12 +106,7 @@ class Catalog:
         """The same engine's, of another release."""
         return _load(self.engine, version, self.dialect)
 
-    def extended(
-        self,
-        flags: Mapping[str, Mapping[str, Any]],
-        env: Mapping[str, Mapping[str, Any]],
-        registries: Mapping[str, Any],
-    ) -> Catalog:
+    def extended(self, flags: Named, env: Named, registries: Mapping[str, Any]) -> Catalog:
         """This release with what somebody's build takes beyond it, by the names and in the form of a catalog's file."""
         return replace(self, _flags={**self._flags, **flags}, _env={**self._env, **env}, registries=registries)
 

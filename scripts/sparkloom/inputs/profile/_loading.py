@@ -101,9 +101,8 @@ def _refuse_no_facts(merged: Document) -> None:
 def find(name_or_path: str | Path, folder: Path = PROFILES) -> Path:
     text = str(name_or_path)
     if not text.strip():
-        raise InputError.single(
-            "PROFILE", "the profile's name is empty; `sparkloom profiles` lists them", rule="missing-file"
-        )
+        message = "the profile's name is empty; `sparkloom profiles` lists them"
+        raise InputError.single("PROFILE", message, rule="missing-file")
     if "://" in text:
         message = "is an address; a recipe's text from there becomes a profile by `sparkloom import FILE`"
         raise InputError.single(text, message, rule="missing-file")
@@ -160,12 +159,8 @@ def _merged(parent: Document, child: Document) -> Document:
     if isinstance(other, dict) and isinstance(model, dict) and other.get("id", model.get("id")) != model.get("id"):
         for about_one in ("revision", "runs_unpinned_code_of"):  # a commit, or a consent, is of one repository
             model.pop(about_one, None)
-    merged = Document(child.file, base, dict(parent.marks), dict.fromkeys(parent.marks, parent.file))
-    for loc, mark in child.marks.items():
-        merged.marks[loc] = mark
-        merged.files[loc] = child.file
-    merged.data = _overlay(base, child.data)
-    return merged
+    files = dict.fromkeys(parent.marks, parent.file) | dict.fromkeys(child.marks, child.file)
+    return Document(child.file, _overlay(base, child.data), parent.marks | child.marks, files)
 
 
 def _overlay(base: Any, over: Any) -> Any:
@@ -188,11 +183,8 @@ def apply_override(target: Document, text: str) -> None:
         raise InputError.single(shown, "expected key=value, as in launch.mem_fraction_static=0.88", rule="bad-override")
     loc: Loc = tuple(key.strip().split("."))
     if loc[0] not in {"launch", "env", "engine"} or len(loc) < 2:
-        raise InputError.single(
-            shown,
-            "only launch.*, env.* and engine.* can be set here; edit the profile for the rest",
-            rule="bad-override",
-        )
+        message = "only launch.*, env.* and engine.* can be set here; edit the profile for the rest"
+        raise InputError.single(shown, message, rule="bad-override")
     parsed = document.parse(f"value: {raw}", shown).data["value"] if raw.strip() else None
     node = target.data
     for depth, part in enumerate(loc[:-1], 1):
