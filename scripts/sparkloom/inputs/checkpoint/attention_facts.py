@@ -20,7 +20,8 @@ def given(**facts: Any) -> dict[str, Any]:
 
 
 def layers(shape: Shape) -> dict[str, Any]:
-    counts = Counter(word for layer in shape.layers for word in (_kind(layer), layer.feeds))
+    counts = Counter(map(_kind, shape.layers))
+    counts.update(layer.forward.kind for layer in shape.layers if layer.forward)
     order = ("attention", "sparse", "sliding", "linear", "mamba", "moe", "dense")
     reading = [layer.mixer for layer in shape.layers if isinstance(layer.mixer, Compressed) and layer.mixer.ratio]
     compressed = Counter(str(part.ratio) for part in reading if part.ratio > 1)

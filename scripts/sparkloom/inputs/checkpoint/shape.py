@@ -22,21 +22,12 @@ class Layer:
     more: tuple[Tensor, ...] = ()
 
     def tensors(self) -> Iterator[Tensor]:
-        for part in (self.mixer, self.forward):
-            if part is not None:
-                yield from part.tensors(self.at)
-        for name in self.norms:
-            yield from norm(f"{self.at}.{name}", self.hidden)
+        parts = [part for part in (self.mixer, self.forward) if part]
+        for part in parts:
+            yield from part.tensors(self.at)
+        for name in self.norms if parts else ():
+            yield from norm(f"{self.at}.{name}", parts[0].hidden)
         yield from self.more
-
-    @property
-    def hidden(self) -> int:
-        part = self.mixer or self.forward
-        return part.hidden if part else 0
-
-    @property
-    def feeds(self) -> str:
-        return self.forward.kind if self.forward else ""
 
 
 @dataclass(frozen=True, slots=True)

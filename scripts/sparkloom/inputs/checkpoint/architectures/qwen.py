@@ -102,11 +102,9 @@ def flash_next(config: Config) -> Shape:
 
 
 def _flash_extras(text: Config, at: str, *, chooses: bool) -> tuple[Tensor, ...]:
-    attention, feeding = (
-        tensors.extras(text, "qwen_streams", f"{at}.{half}_hyper_connection") for half in ("attn", "mlp")
-    )
+    streams = tensors.extras(text, "qwen_streams", f"{at}.{{attn,mlp}}_hyper_connection")
     indexer = tensors.extras(text, "qwen_indexer", f"{at}.self_attn.indexer") if chooses else ()
-    return attention + feeding + indexer
+    return streams + indexer
 
 
 def _choice(text: Config) -> Choice:
