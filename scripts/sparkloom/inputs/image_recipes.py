@@ -160,24 +160,21 @@ class LoadedRecipe:
     folder: Path  # where its files lie
 
 
-def names(folder: Path = FOLDER) -> list[str]:
+def names() -> list[str]:
     """Shipped ones, and those of the person's own folder."""
-    places = document.places(folder, OWN)
+    places = document.places(FOLDER, OWN)
     return sorted({path.stem for place in places for path in place.glob("*.yml")})
 
 
-def load(name_or_path: str | Path, folder: Path = FOLDER) -> LoadedRecipe:
-    path = _find(str(name_or_path), folder)
+def load(name_or_path: str | Path) -> LoadedRecipe:
+    text = str(name_or_path)
+    path = document.find(text, FOLDER, OWN)
+    if path is None:
+        message = f"no such recipe of an image{did_you_mean(text, names())}; `sparkloom image list` lists them"
+        raise InputError.single(text or "NAME", message, rule="missing-file")
     shown = str(path.relative_to(Path.cwd())) if path.is_absolute() and path.is_relative_to(Path.cwd()) else str(path)
     read = document.load(path, shown=shown)
     return LoadedRecipe(path.stem, document.validate(Recipe, read), read, path.parent)
-
-
-def _find(text: str, folder: Path) -> Path:
-    if path := document.find(text, folder, OWN):
-        return path
-    message = f"no such recipe of an image{did_you_mean(text, names(folder))}; `sparkloom image list` lists them"
-    raise InputError.single(text or "NAME", message, rule="missing-file")
 
 
 def _bases(recipe: Recipe) -> Iterator[tuple[Loc, Base]]:

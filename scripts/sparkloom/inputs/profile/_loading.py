@@ -44,9 +44,9 @@ def names(folder: Path = PROFILES) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.yml"))
 
 
-def load(name_or_path: str | Path, *, overrides: Iterable[str] = (), folder: Path = PROFILES) -> LoadedProfile:
+def load(name_or_path: str | Path, *, overrides: Iterable[str] = ()) -> LoadedProfile:
     """Profile by name or path; `overrides` are `launch.key=value` texts from `--set`."""
-    path = find(name_or_path, folder)
+    path = find(name_or_path)
     merged = _merge_parent(document.load(path, shown=_shown(path)), path.parent)
     _refuse_idle_nulls(merged)
     for override in overrides:
@@ -98,7 +98,7 @@ def _refuse_no_facts(merged: Document) -> None:
         raise merged.refusal(("model",), message, "no-facts")
 
 
-def find(name_or_path: str | Path, folder: Path = PROFILES) -> Path:
+def find(name_or_path: str | Path) -> Path:
     text = str(name_or_path)
     if not text.strip():
         message = "the profile's name is empty; `sparkloom profiles` lists them"
@@ -106,10 +106,10 @@ def find(name_or_path: str | Path, folder: Path = PROFILES) -> Path:
     if "://" in text:
         message = "is an address; a recipe's text from there becomes a profile by `sparkloom import FILE`"
         raise InputError.single(text, message, rule="missing-file")
-    if path := document.find(text, folder, OWN):
+    if path := document.find(text, PROFILES, OWN):
         return path
-    hint = did_you_mean(text, names(folder)) or "; `sparkloom profiles` lists them, a file's name ends in .yml"
-    raise InputError.single(text, f"no such profile in {_shown(folder)}{hint}", rule="missing-file")
+    hint = did_you_mean(text, names()) or "; `sparkloom profiles` lists them, a file's name ends in .yml"
+    raise InputError.single(text, f"no such profile in {_shown(PROFILES)}{hint}", rule="missing-file")
 
 
 def _shown(path: Path) -> str:
