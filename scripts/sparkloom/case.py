@@ -27,7 +27,9 @@ if TYPE_CHECKING:  # who only renders loads no capacity
     from sparkloom.judge.capacity.verdict import Asked
     from sparkloom.judge.fleet import FleetPlan
 
-Inventory = str | Path | Mapping[str, Any] | Cluster | None
+Given = str | Path | Mapping[str, Any] | None  # an inventory's folder, or Ansible's variables
+Inventory = Given | Cluster
+Runs = Mapping[str, Placed] | None  # what a cluster was asked for
 POLICY = "refuse"  # of a site that says nothing else: model_serving_transport
 
 
@@ -199,10 +201,10 @@ def render(
 
 def render_group(
     name: str,
-    inventory: str | Path | Mapping[str, Any] | None = None,
+    inventory: Given = None,
     *,
     record: Path | None = None,
-    runs: Mapping[str, Placed] | None = None,
+    runs: Runs = None,
     force: bool = False,
 ) -> Rendered:
     """As `render`, of one group of a fleet where its plan puts it, under the group's own names."""
@@ -211,11 +213,7 @@ def render_group(
     return render(seat.profile, planned.cluster, force=force, seat=seat)
 
 
-def fleet(
-    inventory: str | Path | Mapping[str, Any] | None = None,
-    record: Path | None = None,
-    runs: Mapping[str, Placed] | None = None,
-) -> FleetPlan:
+def fleet(inventory: Given = None, record: Path | None = None, runs: Runs = None) -> FleetPlan:
     """Where each entry of the inventory's `serve:` goes; what runs stays, unless it must not.
 
     What runs is what a cluster was asked for (`runs`), or what stands in `record`, else in build/<site>/fleet.json.

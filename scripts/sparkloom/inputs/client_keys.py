@@ -42,17 +42,14 @@ def _day(text: str) -> str:
 
 
 Day = Annotated[str, AfterValidator(_day)]
-KeyName = Annotated[str, StringConstraints(pattern=KEY_NAME)]
-Hash = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
-ModelName = Annotated[str, StringConstraints(pattern=MODEL_NAME)]
 
 
 class Key(Strict):
     """One person, or one program of a person; what it asks is counted under `name`."""
 
-    name: KeyName
-    hash: Hash
-    models: list[ModelName] | Literal["all"] = "all"
+    name: Annotated[str, StringConstraints(pattern=KEY_NAME)]
+    hash: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+    models: list[Annotated[str, StringConstraints(pattern=MODEL_NAME)]] | Literal["all"] = "all"
     requests_per_minute: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     tokens_per_minute: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
     requests_at_once: Annotated[int, Field(ge=1, le=1_000_000)] | None = None  # at each model; half of its places
