@@ -119,11 +119,15 @@ def plan(profile: str, inventory: Inventory = None, *, sessions: Asked | None = 
     ran = profile_status.measured(launch.profile) and launch.release == launch.profile.profile.engine.release
     asked = {"sessions": verdict.sessions(launch.view(sparks), sessions)} if sessions else {}
     return {
-        "profile": judged.launch.profile.name, "cluster": judged.cluster.name,
-        "start": start.start(judged.findings, planned.fits, judged.assumed, ran)._asdict(), **planned.as_dict(),
-        **asked, "launch": launch_dict(launch), "findings": [finding.as_dict() for finding in judged.findings],
+        "profile": judged.launch.profile.name,
+        "cluster": judged.cluster.name,
+        "start": start.start(judged.findings, planned.fits, judged.assumed, ran)._asdict(),
+        **planned.as_dict(),
+        **asked,
+        "launch": launch_dict(launch),
+        "findings": [finding.as_dict() for finding in judged.findings],
         "assumed": [asdict(one) for one in judged.assumed],
-    }  # fmt: skip
+    }
 
 
 def ranking(inventory: Inventory = None, *, asked: Asked, nodes: int | None = None) -> list[dict[str, Any]]:
@@ -236,7 +240,10 @@ def fabric(inventory: Inventory = None) -> dict[str, Any]:
 def launch_dict(launch: Launch) -> dict[str, Any]:
     """A launch as plain data, with the origin of every value."""
     return {
-        "engine": launch.engine, "release": launch.release, "image": launch.image, "port": launch.port,
+        "engine": launch.engine,
+        "release": launch.release,
+        "image": launch.image,
+        "port": launch.port,
         "settings": [_said(setting) for setting in launch.settings],
         "ranks": [
             {
@@ -248,7 +255,7 @@ def launch_dict(launch: Launch) -> dict[str, Any]:
             }
             for rank in launch.ranks
         ],
-    }  # fmt: skip
+    }
 
 
 def _said(one: Setting | EnvVar) -> dict[str, Any]:

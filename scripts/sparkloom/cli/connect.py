@@ -58,10 +58,19 @@ def _told(client: clients.Client, where: Path | None, model: str | None) -> tupl
     told |= {"CONTEXT": str(longest or SOME), "OUTPUT": str(_answer(longest) or f"{SOME}/4")}
     filled = client.filled(told)
     return filled, {
-        "client": client.name, "title": client.title, "asks": reach.url + client.asks,
-        "model": chosen, "models": list(names), "key_file": told["KEY"], "ca": told["CA"], "shell": filled.shell,
-        "file": filled.file, "text": filled.text, "run": filled.run, "notes": notes,
-    }  # fmt: skip
+        "client": client.name,
+        "title": client.title,
+        "asks": reach.url + client.asks,
+        "model": chosen,
+        "models": list(names),
+        "key_file": told["KEY"],
+        "ca": told["CA"],
+        "shell": filled.shell,
+        "file": filled.file,
+        "text": filled.text,
+        "run": filled.run,
+        "notes": notes,
+    }
 
 
 def _answer(context: int) -> int:

@@ -61,9 +61,11 @@ def check(
     facts = as_model.of(found)
     findings = ranked(comparing.findings(loaded, facts))
     data = {
-        "profile": loaded.name, "checkpoint": found.where, "unknown": list(facts.unknown),
+        "profile": loaded.name,
+        "checkpoint": found.where,
+        "unknown": list(facts.unknown),
         "findings": [finding.as_dict() for finding in findings],
-    }  # fmt: skip
+    }
     show.out(data, json, _compared)
     raise typer.Exit(1 if any(finding.severity != "info" for finding in findings) else 0)
 

@@ -176,8 +176,9 @@ def _bring(where: Path | None, file: Path, offline: bool, revoked: str = "") -> 
             raise
         return Brought(f"the file is written, the router was not told: {said}; {BRINGS}", fine=False)
     if given.seconds is None:
-        return Brought("its files are changed, and no router runs that could go by them: kubectl -n "
-                       f"{cluster.namespace} get pods -l app.kubernetes.io/name=router", fine=False)  # fmt: skip
+        pods = f"kubectl -n {cluster.namespace} get pods -l app.kubernetes.io/name=router"
+        said = f"its files are changed, and no router runs that could go by them: {pods}"
+        return Brought(said, fine=False)
     return Brought(f"the router goes by it since {given.seconds:.1f} s after it was told", round(given.seconds, 1))
 
 

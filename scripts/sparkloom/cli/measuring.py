@@ -43,8 +43,17 @@ def matrix(
         show.out(report.write(spec, results, output), json, _files)
         return
     options = run.Options(
-        results, output, url, ca, key_file, switch, logs, try_known_bad, tuple(again or ()), group
-    )  # fmt: skip
+        results=results,
+        output=output,
+        url=url,
+        ca=ca,
+        key_file=key_file,
+        switch=switch,
+        logs=logs,
+        try_known_bad=try_known_bad,
+        again=tuple(again or ()),
+        group=group,
+    )
     told = run.run(spec, options, show.complain, live=sys.stderr.isatty())
     show.out(told, json, _grid)
     raise typer.Exit(run.exit_code(told))

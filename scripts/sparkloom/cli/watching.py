@@ -56,8 +56,11 @@ def _shown(as_json: bool) -> Iterator[Callable[[Shown], None]]:
 
 def line(shown: Shown) -> str:
     """When, how much of it serves, how fast, and what is wrong."""
-    wrong = [f"{one['name']} {one['word']}" + (f": {one['cause']}" if one["cause"] else "")
-             for one in shown["groups"] if one["state"] not in ("serves", "asleep")]  # fmt: skip
+    wrong = []
+    for one in shown["groups"]:
+        if one["state"] not in ("serves", "asleep"):
+            cause = f": {one['cause']}" if one["cause"] else ""
+            wrong.append(f"{one['name']} {one['word']}{cause}")
     return f"{_at(shown)}  " + "; ".join([_head(shown), *wrong, *shown["problems"]])
 
 
@@ -156,8 +159,9 @@ def _figures(one: Shown) -> list[str]:
 
 def _rails(shown: Shown) -> Iterator[Text]:
     for rail in shown["rails"]:
-        measured = "not measured; playbooks/verify.yml does" if rail["slowest_gbit"] is None else (
-            f"{rail['slowest_gbit']:.4g} to {rail['fastest_gbit']:.4g} Gb/s on {(shown['fabric'] or {}).get('time')}"
-        )  # fmt: skip
+        measured = "not measured; playbooks/verify.yml does"
+        if rail["slowest_gbit"] is not None:
+            speeds = f"{rail['slowest_gbit']:.4g} to {rail['fastest_gbit']:.4g} Gb/s"
+            measured = f"{speeds} on {(shown['fabric'] or {}).get('time')}"
         fault = f"  {rail['faults'][0]}" if rail["faults"] else ""
         yield show.coloured(f"rail {rail['name']}  {measured}", (fault, COLOURS["error"]))

@@ -69,10 +69,15 @@ class Key(Strict):
     def entry(self) -> Entry:
         """As the router has it."""
         return Entry(
-            self.hash.removeprefix(SIGN), self.name, "" if self.models == "all" else ",".join(self.models) or NONE,
-            self.requests_per_minute or 0, self.tokens_per_minute or 0, self.requests_at_once or 0, self.ends or 0,
-            int(self.admin),
-        )  # fmt: skip
+            hash=self.hash.removeprefix(SIGN),
+            name=self.name,
+            models="" if self.models == "all" else ",".join(self.models) or NONE,
+            requests=self.requests_per_minute or 0,
+            tokens=self.tokens_per_minute or 0,
+            places=self.requests_at_once or 0,
+            ends=self.ends or 0,
+            admin=int(self.admin),
+        )
 
     def ended(self, now: datetime.datetime) -> bool:
         return self.ends is not None and now.timestamp() >= self.ends
@@ -99,10 +104,15 @@ def of_entry(one: Entry) -> Key:
     """A key that the page made, as keys.yml would have it."""
     ends = datetime.datetime.fromtimestamp(one.ends, datetime.UTC).date() - datetime.timedelta(days=1)
     return Key(
-        name=one.name, hash=f"{SIGN}{one.hash}", models=one.models.strip(",").split(",") if one.models else "all",
-        requests_per_minute=one.requests or None, tokens_per_minute=one.tokens or None,
-        requests_at_once=one.places or None, expires=ends.isoformat() if one.ends else None, admin=bool(one.admin),
-    )  # fmt: skip
+        name=one.name,
+        hash=f"{SIGN}{one.hash}",
+        models=one.models.strip(",").split(",") if one.models else "all",
+        requests_per_minute=one.requests or None,
+        tokens_per_minute=one.tokens or None,
+        requests_at_once=one.places or None,
+        expires=ends.isoformat() if one.ends else None,
+        admin=bool(one.admin),
+    )
 
 
 class Keyring(Strict):

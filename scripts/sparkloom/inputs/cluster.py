@@ -165,11 +165,17 @@ class Fabric(Strict):
         cables = zip(self.ring, [*self.ring[1:], self.ring[0]], strict=True)
         return [
             Segment(
-                name=f"{rail.name}{number}", pf=rail.pf, pci=rail.pci, subnet=str(subnet), attach=rail.attach,
-                ports={following: other_port(rail)}, half_of=rail.name, between=(node, following),
+                name=f"{rail.name}{number}",
+                pf=rail.pf,
+                pci=rail.pci,
+                subnet=str(subnet),
+                attach=rail.attach,
+                ports={following: other_port(rail)},
+                half_of=rail.name,
+                between=(node, following),
             )
             for number, ((node, following), subnet) in enumerate(zip(cables, subnets, strict=False), 1)
-        ]  # fmt: skip
+        ]
 
     def rails_of(self, node: str) -> list[Rail]:
         """Those that end in this node; in a ring the ones to the next node first, the same on all of them."""

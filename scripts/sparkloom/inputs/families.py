@@ -93,13 +93,18 @@ def facts_of(model: Model) -> Facts:
     return replace(
         known,
         multimodal=model.multimodal or bool(known.multimodal) or MULTIMODAL.search(model.architecture) is not None,
-        context=model.context, q_heads=model.attention.q_heads, kv_heads=model.attention.kv_heads,
-        head_dim=model.attention.head_dim, experts=experts.routed if experts else None,
-        expert_inter=experts.inter if experts else None, gated=experts.gated if experts else None,
-        mixed=model.checkpoint.mixed, size_gb=model.loaded_gb or known.size_gb,
+        context=model.context,
+        q_heads=model.attention.q_heads,
+        kv_heads=model.attention.kv_heads,
+        head_dim=model.attention.head_dim,
+        experts=experts.routed if experts else None,
+        expert_inter=experts.inter if experts else None,
+        gated=experts.gated if experts else None,
+        mixed=model.checkpoint.mixed,
+        size_gb=model.loaded_gb or known.size_gb,
         weights_gib=tuple(model.measured.weights_gib_per_rank.items()) or weighed,
         mamba_slot_gib=_mamba_slot_gib(model),
-    )  # fmt: skip
+    )
 
 
 def _mamba_slot_gib(model: Model) -> float | None:

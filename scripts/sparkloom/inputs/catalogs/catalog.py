@@ -161,12 +161,21 @@ def _load(engine: str, version: str, dialect: Dialect) -> Catalog:
     resolved = nearest(engine, version)
     data = _read(engine, resolved.version)
     return Catalog(
-        engine=engine, version=resolved.version, asked=resolved, dialect=dialect, source=data["source"],
-        entry=tuple(data["entry"]), positionals=tuple(data["positionals"]), prefixes=data.get("prefixes", True),
+        engine=engine,
+        version=resolved.version,
+        asked=resolved,
+        dialect=dialect,
+        source=data["source"],
+        entry=tuple(data["entry"]),
+        positionals=tuple(data["positionals"]),
+        prefixes=data.get("prefixes", True),
         registries=data["registries"],
-        programs={name: tuple(paths) for name, paths in data.get("programs", {}).items()}, _flags=data["flags"],
-        _env=data["env"], _others=data.get("others", {}), short_keys=data.get("short_keys", False),
-    )  # fmt: skip
+        programs={name: tuple(paths) for name, paths in data.get("programs", {}).items()},
+        _flags=data["flags"],
+        _env=data["env"],
+        _others=data.get("others", {}),
+        short_keys=data.get("short_keys", False),
+    )
 
 
 @lru_cache

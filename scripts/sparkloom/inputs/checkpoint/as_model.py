@@ -44,13 +44,24 @@ def of(found: Checkpoint) -> Drafted:
     shape = found.shape
     headers = f" and {found.contents.where}" if found.contents else ""
     data: dict[str, Any] = {
-        "id": found.id, **given(revision=found.revision), "architecture": found.architecture,
-        "parameters_b": _billions(found.parameters), "active_b": _billions(shape.active), "context": shape.context,
-        **given(multimodal=shape.multimodal), "hidden": shape.hidden, "vocab": shape.vocab, **attention_facts.of(shape),
-        **_forward(found), **_recurrent(found), **given(tied_embeddings=shape.tied), "precision": _precisions(found),
-        "checkpoint": _checkpoint(found), **given(parts=_parts(found), mtp=found.drafts and _drafts(found)),
+        "id": found.id,
+        **given(revision=found.revision),
+        "architecture": found.architecture,
+        "parameters_b": _billions(found.parameters),
+        "active_b": _billions(shape.active),
+        "context": shape.context,
+        **given(multimodal=shape.multimodal),
+        "hidden": shape.hidden,
+        "vocab": shape.vocab,
+        **attention_facts.of(shape),
+        **_forward(found),
+        **_recurrent(found),
+        **given(tied_embeddings=shape.tied),
+        "precision": _precisions(found),
+        "checkpoint": _checkpoint(found),
+        **given(parts=_parts(found), mtp=found.drafts and _drafts(found)),
         "source": f"config.json{headers} of {found.where}",
-    }  # fmt: skip
+    }
     return Drafted(data, _sources(found), (*found.unknown, *_approximate(found)), _otherwise(found))
 
 

@@ -54,9 +54,13 @@ def _attention(shape: Shape) -> dict[str, Any]:
 def _latent(parts: list[Latent]) -> dict[str, Any]:
     part = parts[0]
     data: dict[str, Any] = {
-        "q_heads": part.q_heads, "kv_heads": part.q_heads, "head_dim": part.nope + part.rope,
-        "v_head_dim": part.v_dim, "kv_rank": part.kv_rank + part.rope, **given(q_rank=part.q_rank, rope_dim=part.rope),
-    }  # fmt: skip
+        "q_heads": part.q_heads,
+        "kv_heads": part.q_heads,
+        "head_dim": part.nope + part.rope,
+        "v_head_dim": part.v_dim,
+        "kv_rank": part.kv_rank + part.rope,
+        **given(q_rank=part.q_rank, rope_dim=part.rope),
+    }
     if own := [each.indexer for each in parts if each.indexer]:
         first, fewer = own[0], len(own) < len(parts)
         data["indexer"] = {"heads": first.heads, "head_dim": first.head_dim, "top_k": first.top}
@@ -67,10 +71,16 @@ def _latent(parts: list[Latent]) -> dict[str, Any]:
 def _over_compressed(parts: list[Compressed]) -> dict[str, Any]:
     part = parts[0]
     data: dict[str, Any] = {
-        "q_heads": part.q_heads, "kv_heads": 1, "head_dim": part.head_dim, "window": part.window,
-        "kv_rank": part.head_dim, "q_rank": part.q_rank, "rope_dim": part.rope, "o_rank": part.o_rank,
+        "q_heads": part.q_heads,
+        "kv_heads": 1,
+        "head_dim": part.head_dim,
+        "window": part.window,
+        "kv_rank": part.head_dim,
+        "q_rank": part.q_rank,
+        "rope_dim": part.rope,
+        "o_rank": part.o_rank,
         "o_groups": part.o_groups,
-    }  # fmt: skip
+    }
     if own := [each for each in parts if each.index_heads]:
         first, ratios = own[0], {each.ratio for each in own}
         data["indexer"] = {"heads": first.index_heads, "head_dim": first.index_dim, "top_k": first.index_top}

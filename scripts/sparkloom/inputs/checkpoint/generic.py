@@ -36,12 +36,15 @@ def read(config: Config, contents: Contents | None) -> Shape:
         "max_position_embeddings", "model_max_length", "max_sequence_length", "n_positions"
     )
     return Shape(
-        hidden=hidden, vocab=vocab, context=context or 4096, layers=layers,
+        hidden=hidden,
+        vocab=vocab,
+        context=context or 4096,
+        layers=layers,
         tied=not any(headers.group_of(t.name) == "head" for t in contents.tensors),
         vision=tuple(_as_is(t) for t in contents.tensors if headers.group_of(t.name, count) == "vision"),
         multimodal=config.section("vision_config") is not None,
         unknown=() if context else ("config.json names no length; 4,096 tokens are assumed",),
-    )  # fmt: skip
+    )
 
 
 def _by_layer(contents: Contents) -> dict[int, list[Stored]]:
@@ -65,9 +68,14 @@ def _mixer(text: Config, hidden: int) -> Mixer:
     heads = facts.maybe("num_attention_heads", "n_head") or 1
     if facts.maybe("kv_lora_rank"):
         return Latent(
-            hidden, heads, facts.count("q_lora_rank"), facts.number("kv_lora_rank"), facts.count("qk_nope_head_dim"),
-            facts.count("qk_rope_head_dim"), facts.count("v_head_dim"),
-        )  # fmt: skip
+            hidden=hidden,
+            q_heads=heads,
+            q_rank=facts.count("q_lora_rank"),
+            kv_rank=facts.number("kv_lora_rank"),
+            nope=facts.count("qk_nope_head_dim"),
+            rope=facts.count("qk_rope_head_dim"),
+            v_dim=facts.count("v_head_dim"),
+        )
     width = facts.maybe("head_dim") or max(1, hidden // heads)
     return Attention(hidden, heads, facts.maybe("num_key_value_heads") or heads, width)
 

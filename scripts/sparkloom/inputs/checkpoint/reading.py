@@ -126,11 +126,18 @@ def of(source: Folder | Hub, name: str) -> Checkpoint:
     reader = architectures.of(architecture)
     shape = reader.read(config) if reader else generic.read(config, contents)
     checkpoint = Checkpoint(
-        id=name, revision=source.commit,
-        where=f"{source.shown}, commit {source.commit}" if source.commit else source.shown, architecture=architecture,
-        known=reader is not None, config=config, shape=shape, packing=packed, contents=contents,
-        gated=isinstance(source, Hub) and source.gated, generation=_mapping(source, "generation_config.json"),
-    )  # fmt: skip
+        id=name,
+        revision=source.commit,
+        where=f"{source.shown}, commit {source.commit}" if source.commit else source.shown,
+        architecture=architecture,
+        known=reader is not None,
+        config=config,
+        shape=shape,
+        packing=packed,
+        contents=contents,
+        gated=isinstance(source, Hub) and source.gated,
+        generation=_mapping(source, "generation_config.json"),
+    )
     return _with_doubts(checkpoint)
 
 

@@ -57,9 +57,15 @@ def read(text: str, file: str, pick: str = "") -> Found:
     summary = f"SGLang cookbook: {_said(cell)}"
     start = _start(cell, model, f"{file}:{line}", image)
     return Found(
-        "SGLang cookbook cell", file, [start], model=model, least_nodes=count, summary=summary, claim=claim,
+        "SGLang cookbook cell",
+        file,
+        [start],
+        model=model,
+        least_nodes=count,
+        summary=summary,
+        claim=claim,
         leftover=leftover,
-    )  # fmt: skip
+    )
 
 
 def _cells(text: str, file: str) -> Iterator[tuple[int, dict[str, Any]]]:

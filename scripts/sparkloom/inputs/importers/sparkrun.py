@@ -63,12 +63,17 @@ def read(document: Document, programs: Programs) -> Found:
     least, most = _nodes(data)
     kept = metadata.get(KEPT)
     return Found(
-        f"{form}, version {version}", document.file, reader.starts,
-        model=str(data.get("model") or ""), revision=str(data.get("model_revision") or ""),
-        least_nodes=least, most_nodes=most,
+        f"{form}, version {version}",
+        document.file,
+        reader.starts,
+        model=str(data.get("model") or ""),
+        revision=str(data.get("model_revision") or ""),
+        least_nodes=least,
+        most_nodes=most,
         summary=short(str(data.get("description") or metadata.get("description") or data.get("name") or "")),
-        leftover=Leftovers([*leftover, *reader.leftover]), kept=dict(kept) if isinstance(kept, dict) else {},
-    )  # fmt: skip
+        leftover=Leftovers([*leftover, *reader.leftover]),
+        kept=dict(kept) if isinstance(kept, dict) else {},
+    )
 
 
 _KINDS = {dict: "a mapping", str: "text"}

@@ -38,11 +38,14 @@ def model(config: Config, at: str, layers: Iterable[Layer], **more: Any) -> Shap
     said = config.about("model").value("tie_word_embeddings")
     tied = text.value("tie_word_embeddings") if said is None else said
     usual = {
-        "hidden": text.number("hidden_size"), "vocab": text.number("vocab_size"),
-        "context": text.number("max_position_embeddings", "model_max_length"), "tied": tied is True,
-        "multimodal": config.section("vision_config") is not None, "embedding": f"{at}.embed_tokens",
+        "hidden": text.number("hidden_size"),
+        "vocab": text.number("vocab_size"),
+        "context": text.number("max_position_embeddings", "model_max_length"),
+        "tied": tied is True,
+        "multimodal": config.section("vision_config") is not None,
+        "embedding": f"{at}.embed_tokens",
         "last_norm": f"{at}.norm",
-    }  # fmt: skip
+    }
     return Shape(layers=layers, **{**usual, **more})
 
 

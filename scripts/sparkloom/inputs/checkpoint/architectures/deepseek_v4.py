@@ -91,13 +91,16 @@ def v41(config: Config) -> Shape:
     near = _compressed(text, 0, chooses=False)
     looked_up = [f"layers.{number}.engram" for number in text.about("tables").items("engram_layer_ids")]
     return common.model(
-        config, "", layers, **ENDS,
+        config,
+        "",
+        layers,
+        **ENDS,
         draft=tuple(_v41_layer(text, f"mtp.{n}", near, drafted) for n in range(drafts)),
         draft_more=_dspark(text, drafts, v41=True) if drafts else (),
         vision=tensors.tower(config, "deepseek_v41", text_hidden=forward.hidden),
         tables=tuple(_tables(text, looked_up)),
         other=tuple(tensor for at in looked_up for tensor in tensors.extras(text, "v41_table_reader", at)),
-    )  # fmt: skip
+    )
 
 
 def _v41_mixer(text: Config, number: int, ratio: int) -> Compressed:

@@ -94,11 +94,16 @@ def flash_next(config: Config) -> Shape:
     draft = [Layer(at, full, forward, (), _flash_extras(text, at, chooses=True)) for at in drafts]
     vision = tensors.tower(config, TOWER)
     return common.model(
-        config, FLASH, layers, vision=vision, tables=tuple(_tables(text)), last_norm="",
+        config,
+        FLASH,
+        layers,
+        vision=vision,
+        tables=tuple(_tables(text)),
+        last_norm="",
         other=tensors.extras(text, "qwen_streams", f"{FLASH}.hyper_connection_mixer", last=True),
         unknown=() if vision else ("config.json has no vision_config: the tower is not counted",),
         **_drafting(text, draft, apart=True),
-    )  # fmt: skip
+    )
 
 
 def _flash_extras(text: Config, at: str, *, chooses: bool) -> tuple[Tensor, ...]:
