@@ -109,6 +109,13 @@ class Rack:
         rows = re.findall(r"^(spark\d)\s+: (.*)$", done.stdout, re.MULTILINE)
         return {name: {key: int(n) for key, n in re.findall(r"(\w+)=(\d+)", row)} for name, row in rows}
 
+    def undo(self, folder: Path) -> None:
+        """What teardown.yml does about the rails."""
+        play = folder / "undo.yml"
+        task = {"ansible.builtin.include_role": {"name": "roce_fabric", "tasks_from": "undo"}}
+        play.write_text(json.dumps([{"hosts": "sparks", "become": True, "tasks": [task]}]))
+        self.playbook(play)
+
 
 def ipv4_gids(found: dict[str, Any], device: str) -> dict[str, int]:
     """Address -> index, of the RoCE v2 GIDs made from an IPv4 address."""

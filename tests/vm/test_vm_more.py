@@ -90,10 +90,7 @@ def test_a_node_that_is_lost_gets_its_previous_netplan_file_back(rack: Rack, tmp
 
 
 def test_undo_leaves_the_machines_byte_for_byte_as_they_were(rack: Rack, tmp_path: Path) -> None:
-    play = tmp_path / "undo.yml"
-    undo = {"ansible.builtin.include_role": {"name": "roce_fabric", "tasks_from": "undo"}}
-    play.write_text(json.dumps([{"hosts": "sparks", "become": True, "tasks": [undo]}]))
-    rack.playbook(play)
+    rack.undo(tmp_path)
     for machine in rack.machines:
         after, before = rack.picture(machine), json.loads(BEFORE.read_text())[machine.name]
         assert {k: (before.get(k), after.get(k)) for k in before | after if before.get(k) != after.get(k)} == {}

@@ -20,12 +20,14 @@ WAY, UNIT = "enP7s7", "way-monitor"
 NMCLI = "nmcli -t -f DEVICE,STATE device"
 THEIRS = "/etc/netplan/40-cx7.yaml"
 # As NVIDIA's guide for two Sparks (dgx-spark-playbooks 0db7c14, connect-two-sparks), on the ports of these machines.
+# The second machine's other port is nobody's, so its NetworkManager asks for an address there.
 GUIDE = """network:
   version: 2
   ethernets:
-    enp1s0f0np0: {{addresses: [192.168.100.{0}/24], dhcp4: no}}
-    enp2s0f0np0: {{addresses: [192.168.101.{0}/24], dhcp4: no}}
+    enp1s0f0np0: {addresses: [192.168.100.%d/24], dhcp4: no}
 """
+SECOND_PORT = "    enp2s0f0np0: {addresses: [192.168.101.10/24], dhcp4: no}\n"
+GUIDES = (GUIDE % 10 + SECOND_PORT, GUIDE % 11)
 
 
 def watch(machine: Machine) -> None:
@@ -44,35 +46,6 @@ def seen(machine: Machine) -> tuple[list[str], int]:
     lines = login.out(machine, "cat /run/way.log").splitlines()
     mine = [line for line in lines if f" {WAY}" in line]
     return mine, len(lines) - len(mine)
-
-
-def undo(rack: Rack, tmp_path: Path) -> None:
-    play = tmp_path / "undo.yml"
-    task = {"ansible.builtin.include_role": {"name": "roce_fabric", "tasks_from": "undo"}}
-    play.write_text(json.dumps([{"hosts": "sparks", "become": True, "tasks": [task]}]))
-    rack.playbook(play)
-
-
-def test_what_a_guide_set_up_is_refused_taken_over_and_given_back(rack: Rack, tmp_path: Path) -> None:
-    for number, machine in enumerate(rack.machines):
-        text = GUIDE.format(10 + number)
-        login.sh(machine, f"umask 077; cat > {THEIRS} <<'EOF'\n{text}EOF\nnetplan apply; sleep 3")
-    before = [login.out(machine, f"sha256sum {THEIRS}; stat -c %a {THEIRS}") for machine in rack.machines]
-    refused = rack.run("playbooks/fabric.yml")
-    assert refused.returncode != 0 and f"{THEIRS} gives enp1s0f0np0 192.168.100.11/24" in refused.stdout
-    for machine in rack.machines:
-        watch(machine)
-    rack.playbook("playbooks/fabric.yml", "-e", "fabric_adopt=true")
-    events = [seen(machine) for machine in rack.machines]
-    assert all(not way and others for way, others in events), events
-    assert [line for machine in rack.machines for line in as_planned(rack, machine)] == []
-    ports = login.out(rack.machines[1], "ip -4 -o address show dev enp1s0f0np0")
-    assert "192.168.100.11" not in ports
-    undo(rack, tmp_path)
-    assert [login.out(machine, f"sha256sum {THEIRS}; stat -c %a {THEIRS}") for machine in rack.machines] == before
-    for machine in rack.machines:
-        login.sh(machine, f"rm {THEIRS}; netplan apply; sleep 2; ip -4 address flush dev enp1s0f0np0")
-        login.sh(machine, "ip -4 address flush dev enp2s0f0np0")
 
 
 # How the way to a machine may be managed besides netplan, as above: what makes it so, and what makes it as it was.
@@ -102,15 +75,25 @@ DHCP_ENDS = 50  # seconds until NetworkManager gives up asking, and takes the po
 
 @pytest.fixture(scope="module")
 def managed(rack: Rack) -> Iterator[Rack]:
-    """The first machine's way is networkd's own, the second's NetworkManager's; then the rails are made."""
-    managers = list(zip(rack.machines, (NETWORKD, NETWORK_MANAGER), strict=True))
-    for machine, (begin, _end) in managers:
+    """Two Sparks set up by the guide; the first machine's way is networkd's own, the second's NetworkManager's."""
+    managers = list(zip(rack.machines, GUIDES, (NETWORKD, NETWORK_MANAGER), strict=True))
+    for machine, guide, (begin, _end) in managers:
+        login.sh(machine, f"umask 077; cat > {THEIRS} <<'EOF'\n{guide}EOF\nnetplan apply; sleep 3")
         login.sh(machine, begin)
         watch(machine)
-    rack.playbook()
     yield rack
-    for machine, (_begin, end) in managers:
-        login.sh(machine, end)
+    for machine, _guide, (_begin, end) in managers:
+        login.sh(machine, f"rm {THEIRS}\n{end}")
+        login.sh(machine, "for port in enp1s0f0np0 enp2s0f0np0; do ip -4 address flush dev $port; done")
+
+
+def test_what_a_guide_set_up_is_refused_and_taken_over_where_that_is_asked(managed: Rack) -> None:
+    refused = managed.run("playbooks/fabric.yml")
+    assert refused.returncode != 0 and f"{THEIRS} gives enp1s0f0np0 192.168.100.11/24" in refused.stdout
+    managed.playbook("playbooks/fabric.yml", "-e", "fabric_adopt=true")
+    assert [line for machine in managed.machines for line in as_planned(managed, machine)] == []
+    ports = login.out(managed.machines[1], "ip -4 -o address show dev enp1s0f0np0")
+    assert "192.168.100.11" not in ports
 
 
 def test_network_manager_leaves_the_rails_to_us(managed: Rack) -> None:
@@ -133,7 +116,10 @@ def test_a_function_that_came_back_as_net1_is_repaired_by_the_timer(managed: Rac
     assert json.loads(told)[0]["vfinfo_list"][0]["address"] == first.mac
 
 
-def test_the_way_to_a_machine_had_no_event_while_its_rails_came_and_went(managed: Rack, tmp_path: Path) -> None:
-    undo(managed, tmp_path)
+def test_undo_gives_the_guides_files_back_and_the_way_had_no_event_since(managed: Rack, tmp_path: Path) -> None:
+    managed.undo(tmp_path)
     events = [seen(machine) for machine in managed.machines]
     assert all(not way and others for way, others in events), events
+    for machine, guide in zip(managed.machines, GUIDES, strict=True):
+        back = login.out(machine, f"stat -c %a {THEIRS}; cat {THEIRS}")
+        assert back == f"600\n{guide}".strip()
