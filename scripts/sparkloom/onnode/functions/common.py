@@ -71,6 +71,11 @@ def remember(port: str, facts: dict[str, Any]) -> None:
     backup.write(ORIGIN, json.dumps({**kept, port: merged}, indent=1) + "\n", 0o644)
 
 
+def remember_first(port: str, facts: dict[str, Any], act: Callable[[], object]) -> None:
+    remember(port, facts)
+    act()
+
+
 def held(port: str) -> dict[int, str]:
     """By the number of the function; nothing where the driver keeps none."""
     shown = ask("ip", "-json", "link", "show", "dev", port) or [{}]
@@ -82,14 +87,11 @@ def as_planned(plan: dict[str, Any], here: Iterable[dict[str, Any]]) -> Steps:
     known, port = held(plan["pf"]), plan["pf"]
     before = {"parents_macs": {str(n): address for n, address in known.items()}}
 
-    def give(vf: int, mac: str) -> None:
-        remember(port, before)
-        tell(port, vf, mac)
-
     for function in here:
         vf, mac = function["vf"], function["mac"]
         if known.get(vf) not in (None, mac):
-            yield f"{port}: MAC {mac} for its function {vf}", partial(give, vf, mac)
+            give = partial(remember_first, port, before, partial(tell, port, vf, mac))
+            yield f"{port}: MAC {mac} for its function {vf}", give
 
 
 def as_before(plan: dict[str, Any], was: dict[str, Any], there: int) -> Steps:

@@ -23,18 +23,15 @@ def as_planned(plan: Mapping[str, Any], sysfs: Path) -> Steps:
     if plan.get("hotplug", True):
         yield from as_before(sysfs)
     elif ARMED.exists():
-        yield f"{NAME}: off, so the card stays on the bus without a cable", partial(_off, sysfs)
+        act = partial(_switch, sysfs, ARMED, ASIDE, "0")
+        off = partial(common.remember_first, NAME, {"armed": True}, act)
+        yield f"{NAME}: off, so the card stays on the bus without a cable", off
 
 
 def as_before(sysfs: Path) -> Steps:
     """Only where it was this program that put it aside."""
     if NAME in common.remembered() and ASIDE.exists():
         yield f"{NAME}: on, as before", partial(_switch, sysfs, ASIDE, ARMED, "1")
-
-
-def _off(sysfs: Path) -> None:
-    common.remember(NAME, {"armed": True})
-    _switch(sysfs, ARMED, ASIDE, "0")
 
 
 def _switch(sysfs: Path, source: Path, target: Path, value: str) -> None:

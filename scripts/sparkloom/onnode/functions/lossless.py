@@ -7,21 +7,16 @@ set at every boot. Both ends and the switch have to agree on the priority.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sparkloom.onnode.functions import common
-from sparkloom.onnode.functions.common import Steps, ask
+from sparkloom.onnode.functions.common import Steps, ask, remember_first
 from sparkloom.onnode.host.read import text
 
 notes: list[str] = []
 ECN = ("roce_np", "roce_rp")
-
-
-def on(value: object) -> bool:
-    return value in (True, "on", 1)
 
 
 def shown(part: str, port: str, what: str) -> dict[str, Any] | None:
@@ -35,7 +30,7 @@ def shown(part: str, port: str, what: str) -> dict[str, Any] | None:
 def pause(port: str) -> list[bool] | None:
     """Per priority, whether it is paused rather than dropped; None where the driver or the program does not say."""
     held = (shown("pfc", port, "prio-pfc") or {}).get("prio-pfc")
-    return [on(value) for value in held] if isinstance(held, list) else None
+    return [value in (True, "on", 1) for value in held] if isinstance(held, list) else None
 
 
 def set_pause(port: str, wanted: list[bool]) -> None:
@@ -67,26 +62,20 @@ def as_planned(plan: dict[str, Any]) -> Steps:
     if not wanted:
         return
     priority, dscp = wanted["priority"], wanted["dscp"]
-
-    def set_first(was: dict[str, Any], act: Callable[[], object]) -> None:
-        common.remember(port, was)
-        act()
-
     held = pause(port)
     if held is None:
         notes.append(f"{port}: its driver offers no pause per priority (dcb pfc show), so it stays as it is")
     elif not held[priority]:
-        only = [n == priority for n in range(len(held))]
-        yield (
-            f"{port}: pause for priority {priority}",
-            partial(set_first, {"pause": held}, partial(set_pause, port, only)),
-        )
+        only = partial(set_pause, port, [n == priority for n in range(len(held))])
+        first = partial(remember_first, port, {"pause": held}, only)
+        yield f"{port}: pause for priority {priority}", first
     known = trusted(port, dscp, priority)
     if known is None:
         notes.append(f"{port}: its driver takes no DSCP (dcb app show), so it trusts what it did")
     elif not known:
         add = partial(set_dscp, "add", port, dscp, priority)
-        yield f"{port}: DSCP {dscp} leads to priority {priority}", partial(set_first, {"dscp": [dscp, priority]}, add)
+        first = partial(remember_first, port, {"dscp": [dscp, priority]}, add)
+        yield f"{port}: DSCP {dscp} leads to priority {priority}", first
     offered = files(port, priority)
     if not any("ecn" in path.parts for path in offered):
         notes.append(
@@ -95,7 +84,8 @@ def as_planned(plan: dict[str, Any]) -> Steps:
     for path, value in offered.items():
         if (was := text(path)) != value:
             write = partial(path.write_text, f"{value}\n")
-            yield f"{path}: {value}", partial(set_first, {"files": {str(path): was}}, write)
+            first = partial(remember_first, port, {"files": {str(path): was}}, write)
+            yield f"{path}: {value}", first
 
 
 def as_before(plan: dict[str, Any]) -> Steps:

@@ -102,13 +102,10 @@ class Rail:
             home, wanted = self.home(function["vf"]), function["interface"]
             if not self.address(wanted) and home.exists():
                 for name in [entry.name for entry in home.iterdir()]:
-                    yield f"{name}: renamed {wanted}", partial(self._rename_first, name, wanted)
-
-    def _rename_first(self, name: str, wanted: str) -> None:
-        self.remember()
-        self.rename(name, wanted)
+                    yield f"{name}: renamed {wanted}", partial(self.rename, name, wanted)
 
     def rename(self, name: str, wanted: str) -> None:
+        self.remember()
         common.ip("link", "set", name, "down")
         common.ip("link", "set", name, "name", wanted)
         set_sysctls(wanted)
@@ -132,18 +129,16 @@ class Rail:
 
     def set_macs(self) -> Steps:
         for function in self.plan["functions"]:
-            if self.address(function["interface"]) not in ("", function["mac"]):
-                yield f"{function['interface']}: MAC {function['mac']}", partial(self._set_mac_first, function)
-
-    def _set_mac_first(self, function: dict[str, Any]) -> None:
-        self.remember()
-        self.set_mac(function["vf"], function["interface"], function["mac"])
+            name, mac = function["interface"], function["mac"]
+            if self.address(name) not in ("", mac):
+                yield f"{name}: MAC {mac}", partial(self.set_mac, function["vf"], name, mac)
 
     def set_mac(self, vf: int, interface: str, mac: str) -> None:
         """By the function itself, or where its driver leaves that to the parent, through the parent and a new start.
 
         Up again only if it was: the netplan file starts it, and an undo finds it as it began.
         """
+        self.remember()
         was_up = int(text(self.net / interface / "flags") or "1", 16) & 1
         common.ip("link", "set", interface, "down")
         try:
@@ -160,7 +155,7 @@ class Rail:
     # --- where it began -------------------------------------------------------------------------------------------
 
     def remember(self) -> None:
-        """Count, names and MACs before the first change."""
+        """Count, names and MACs before the first change; an undo finds all of it remembered."""
         functions = {}
         for home in self.pf.glob("device/virtfn*/net"):
             for entry in home.iterdir():
@@ -211,10 +206,11 @@ def find(wanted: dict[str, str], pci: dict[str, str], young: float) -> list[tupl
 
     One younger than `young` seconds may be a starting pod's, which has its function before its first process.
     """
-    alive = {inode(path) for path in PROC.glob("[0-9]*/ns/net")}
+    alive = {known.st_ino for path in PROC.glob("[0-9]*/ns/net") if (known := stat(path))}
     lost = []
     for path in namespaces():
-        if inode(path) in alive or time.time() - changed(path) < young:
+        known = stat(path)
+        if not known or known.st_ino in alive or time.time() - known.st_ctime < young:
             continue
         for link in ask("nsenter", f"--net={path}", "ip", "-json", "-details", "link", "show") or []:
             name = pci.get(link.get("parentdev", "")) or wanted.get(str(link.get("address", "")).lower())
@@ -229,9 +225,8 @@ def namespaces() -> Iterator[Path]:
     pinned = (entry for folder in PINNED for entry in sorted(Path(folder).glob("*")))
     opened = (entry for folder in PROC.glob("[0-9]*/fd") for entry in descriptors(folder))
     for path in (*pinned, *opened):
-        number = inode(path)
-        if number is not None and number not in seen:
-            seen.add(number)
+        if (known := stat(path)) and known.st_ino not in seen:
+            seen.add(known.st_ino)
             yield path
 
 
@@ -249,19 +244,12 @@ def descriptors(folder: Path) -> Iterator[Path]:
             yield folder / name
 
 
-def inode(path: Path) -> int | None:
-    """The namespace's own number, the same by whichever path it is reached."""
+def stat(path: Path) -> os.stat_result | None:
+    """With the namespace's own number, the same by whichever path it is reached; None where it is gone."""
     try:
-        return path.stat().st_ino
+        return path.stat()
     except OSError:
         return None
-
-
-def changed(path: Path) -> float:
-    try:
-        return path.stat().st_ctime
-    except OSError:
-        return time.time()
 
 
 def bring_home(namespace: str, there: str, name: str) -> None:
