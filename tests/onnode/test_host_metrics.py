@@ -64,7 +64,7 @@ def test_a_gb10_tells_what_it_knows_and_nothing_is_made_up(smi: Callable[[str], 
     assert {s.labels["reason"]: s.value for s in samples if s.name == "sparkloom_gpu_held_back"} == dict.fromkeys(
         (label for _, label in gpu.HELD.values()), 0
     )
-    assert not [s for s in samples if "memory" in s.name] and gpu.problem() == ""
+    assert not [s for s in samples if "memory" in s.name] and gpu.problem == ""
 
 
 ROW = "18.20, 83, 97, 2411, 3003, [N/A], [N/A], 0x0000000000000024"
@@ -97,7 +97,7 @@ def test_a_driver_that_hangs_is_named_and_does_not_hang_this(
     smi("#!/bin/sh\nexec sleep 60\n")
     begun = time.monotonic()
     assert of_gpu() == [] and time.monotonic() - begun < 5
-    assert "timed out" in gpu.problem()
+    assert "timed out" in gpu.problem
 
 
 # --- certificates ----------------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ import importlib
 import json
 import os
 import socket
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -36,18 +35,10 @@ def sizes(largest: int) -> list[int]:
     return chosen if chosen[-1] == largest else [*chosen, largest]
 
 
-def rounds(size: int) -> tuple[int, int]:
-    """(warm-up, measured): many for what takes microseconds, few for what takes a tenth of a second."""
-    return (20, 200) if size <= MEBI else (5, 40) if size <= 64 * MEBI else (2, 10)
-
-
 def sent() -> dict[str, int]:
     """Bytes that left this pod, by interface."""
-    found = {}
-    for path in Path("/sys/class/net").iterdir():
-        if path.name != "lo":
-            found[path.name] = int((path / "statistics/tx_bytes").read_text())
-    return found
+    interfaces = [path for path in Path("/sys/class/net").iterdir() if path.name != "lo"]
+    return {path.name: int((path / "statistics/tx_bytes").read_text()) for path in interfaces}
 
 
 class Wire:
@@ -114,7 +105,8 @@ class Sweep:
 
     def measure(self, size: int) -> dict[str, Any]:
         tensor = self.torch.zeros(size // 4, dtype=self.torch.float32, device=self.device)
-        warm, measured = rounds(size)
+        # many for what takes microseconds, few for what takes a tenth of a second
+        warm, measured = (20, 200) if size <= MEBI else (5, 40) if size <= 64 * MEBI else (2, 10)
         for _ in range(warm):
             self.dist.all_reduce(tensor)
         self.wait()
@@ -163,6 +155,5 @@ def main(words: list[str]) -> int:
         torch.distributed.destroy_process_group()
     except Exception as error:  # any failure is the answer: the reader has no other way to learn of it
         say({"error": f"{type(error).__name__}: {error}"[:2000], "rank": rank})
-        sys.stdout.flush()
         os._exit(1)  # a rank that waits for a dead one never returns from its clean-up
     return 0

@@ -18,7 +18,7 @@ from sparkloom.onnode.rank.watch_engine import Watch
 def head(silent_for: float) -> Head:
     members = [{"rank": n, "node": f"spark{n + 1}", "address": f"127.0.0.{n + 1}"} for n in range(2)]
     data: dict[str, Any] = {"profile": "p", "engine": "sglang", "release": "0", "image": "i", "port": 1}
-    made = Head(GroupPlan.of({**data, "members": members}), Identity.of(0, "c", "b"), MagicMock())
+    made = Head(GroupPlan.of({**data, "members": members}), Identity(0, "c", "b"), MagicMock())
     made.links[1] = Link(1, MagicMock(), time.monotonic() - silent_for)
     made.start.set()
     made._follower = "ncclRemoteError"

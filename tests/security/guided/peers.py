@@ -147,7 +147,7 @@ def stranger(data: bytes) -> None:
 
 
 async def _as_head(data: bytes) -> None:
-    head = Head(PLAN, Identity.of(0, "c", "b"), MagicMock())
+    head = Head(PLAN, Identity(0, "c", "b"), MagicMock())
     head.begun, first = data[:1] == b"{", data.partition(b"\n")[0]
     connection, _ = _sealed(proof.FOLLOWER, data)
     hello = await connection.receive()
@@ -161,7 +161,7 @@ async def _as_head(data: bytes) -> None:
 
 
 async def _as_follower(data: bytes) -> None:
-    follower = Follower(PLAN, Identity.of(1, "c", "b"), MagicMock())
+    follower = Follower(PLAN, Identity(1, "c", "b"), MagicMock())
     connection, _ = _sealed(proof.HEAD, data)
     with contextlib.suppress(TypeError, ValueError, KeyError, OverflowError):  # as its `_connection` has it
         await follower._spoken(connection)

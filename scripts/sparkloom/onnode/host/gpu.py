@@ -13,7 +13,6 @@ from sparkloom.onnode.host.read import outcome, run, text
 from sparkloom.onnode.task import Data
 
 PROC = Path("/proc")
-GIB = 2**30
 NVIDIA = "0x10de"
 NUMBERS = {
     "utilization.gpu": "percent",
@@ -156,7 +155,7 @@ def ask_cuda(seconds: float) -> Data:
         return {"free_gib": None, "load": {}}
     told = lines[-1]
     load = {"mhz": told["mhz"], "state": state(parsed(FIELDS, told["said"]))} if told.get("mhz") else {}
-    return {"free_gib": told["free"] / GIB, "load": load}
+    return {"free_gib": told["free"] / 2**30, "load": load}
 
 
 def missing(patience: float = PATIENCE) -> str:

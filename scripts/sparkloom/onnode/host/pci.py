@@ -23,11 +23,9 @@ def hotplug(sysfs: Path) -> Data:
 
 def ports(sysfs: Path) -> list[Data]:
     """Every network port that is a physical PCI function, with what its link and its RDMA device say."""
-    rows = []
-    for device in sorted(sysfs.glob("bus/pci/devices/*")):
-        if text(device / "class").startswith("0x02") and not (device / "physfn").exists():
-            rows.append(port(sysfs, device))
-    return rows
+    devices = sorted(sysfs.glob("bus/pci/devices/*"))
+    networks = [device for device in devices if text(device / "class").startswith("0x02")]
+    return [port(sysfs, device) for device in networks if not (device / "physfn").exists()]
 
 
 def port(sysfs: Path, device: Path) -> Data:

@@ -26,11 +26,6 @@ def _script() -> Path:
     return KEPT.with_name("rollback.sh")
 
 
-def stop(task: Task) -> None:
-    """Most often there is none."""
-    task.run_command(["systemctl", "stop", f"{UNIT}.timer"])
-
-
 def proven(task: Task) -> None:
     """The node was reached: the timer ends, and with it what it would have put back."""
     code, _, _ = task.run_command(["systemctl", "is-active", "--quiet", f"{UNIT}.timer"])
@@ -45,7 +40,7 @@ def keep(task: Task, paths: Iterable[Path]) -> None:
 
     That one's timer is stopped first, or it would take the kept files away.
     """
-    stop(task)
+    task.run_command(["systemctl", "stop", f"{UNIT}.timer"])  # most often there is none
     KEPT.mkdir(parents=True, exist_ok=True, mode=0o700)
     for path in paths:
         if not _place(path).exists():

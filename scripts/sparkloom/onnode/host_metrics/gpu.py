@@ -23,17 +23,12 @@ READ: dict[str, tuple[str, float, str]] = {
 }
 HELD_FAMILY = ("sparkloom_gpu_held_back", "gauge", "1 while this holds the clock back.")
 
-_problem = ""
-
-
-def problem() -> str:
-    """Why the last question had no answer."""
-    return _problem
+problem = ""  # why the last question had no answer
 
 
 def samples() -> Iterator[tuple[str, Mapping[str, str], float]]:
-    global _problem
-    found, _problem = rows((*READ, REASONS), SECONDS)
+    global problem
+    found, problem = rows((*READ, REASONS), SECONDS)
     for number, row in enumerate(found):
         gpu = {"gpu": str(number)}
         for field, (name, unit, _) in READ.items():

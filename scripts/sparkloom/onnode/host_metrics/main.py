@@ -72,7 +72,7 @@ def main(words: list[str]) -> int:
         try:
             # its scratch name is none that a collector reads, and the exporter, who is nobody, may read the file
             backup.write(Path(settings["folder"], FILE), page(samples(settings, kept.read(now), now)), 0o644)
-            trouble = gpu.problem()
+            trouble = gpu.problem
         except OSError as error:
             trouble = f"{error.filename or settings['folder']}: {error.strerror}"
         if trouble != said:

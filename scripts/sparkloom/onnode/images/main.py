@@ -46,8 +46,10 @@ def hold(runtime: Runtime, image: str, digest: str, retag: bool, serves: bool = 
     changed = [target for target in targets if found.get(target) != digest]
     for target in changed:
         runtime.run("images", "tag", "--force", source, target)
+    # The kubelet removes unused images when a disk fills; one that serves, or could not be had again, stays.
     for target in targets:
-        runtime.pin(target, *([SERVES] if serves and (target, digest) not in others else []))
+        more = [SERVES] if serves and (target, digest) not in others else []
+        runtime.run("images", "label", target, PINNED, *more)
     return {"changed": changed}
 
 

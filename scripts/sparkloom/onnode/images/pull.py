@@ -45,22 +45,17 @@ class Background:
         process = subprocess.Popen(whole, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
         (self.folder / "pid").write_text(str(process.pid))
 
-    def begun(self) -> float | None:
+    def number(self, name: str) -> float | None:
+        """When it has `begun`, or the exit `code` with which it ended."""
         try:
-            return float((self.folder / "begun").read_text())
+            return float((self.folder / name).read_text())
         except (OSError, ValueError):
             return None
 
     def working(self, begun: float) -> bool:
         """Asked before its code: who ends meanwhile has told it by then."""
         alive = self._alive()
-        return self._code() is None and (alive or time.time() - begun < YOUNG)
-
-    def _code(self) -> int | None:
-        try:
-            return int((self.folder / "code").read_text())
-        except (OSError, ValueError):
-            return None
+        return self.number("code") is None and (alive or time.time() - begun < YOUNG)
 
     def _alive(self) -> bool:
         """Whether that process is ours, not a later one with the same number."""
@@ -152,7 +147,7 @@ class Pull(Background):
 
     def status(self) -> dict[str, Any]:
         """As the transfer of weights tells it: state, bytes, layers, rate, cause."""
-        begun = self.begun()
+        begun = self.number("begun")
         if begun is None:
             return self._report("none", Progress(), 0.0, "")
         working = self.working(begun)
@@ -164,7 +159,7 @@ class Pull(Background):
             # what is asked for before the manifest is there, and what follows the last byte, has no bytes to count
             asking = self.waiting if not seen.total else f"unpacking {seen.files} layers"
             return self._report("moving" if seen.have < seen.total else asking, seen, rate, "", first["have"])
-        if self._code() == 0:
+        if self.number("code") == 0:
             return self._report("done", seen, rate, "", first["have"])
         return self._report("failed", seen, rate, self._cause(), first["have"])
 

@@ -18,10 +18,6 @@ SERVES = "sparkloom.serves=true"  # beside it, where a group is the only reason
 UNPACK = {".tar.zst": "zstd -dcq", ".tar.gz": "gzip -dc", ".tgz": "gzip -dc"}
 
 
-def _words(inside: str, tool: str) -> list[str]:
-    return [inside, tool] if inside else [tool]
-
-
 class ImageError(Exception):
     """One sentence: what the node's runtime refused, and what to change."""
 
@@ -41,7 +37,8 @@ class Runtime:
             if not Path(place["socket"]).exists():
                 continue
             inside = place.get("program", "")
-            tools = {tool: _words(inside, tool) for tool in ("ctr", "crictl") if which(inside or tool)}
+            begins = [inside] if inside else []
+            tools = {tool: [*begins, tool] for tool in ("ctr", "crictl") if which(inside or tool)}
             if "ctr" in tools:
                 address = f"unix://{place['socket']}"
                 asking = ["--runtime-endpoint", address, "--image-endpoint", address]
@@ -68,10 +65,6 @@ class Runtime:
         """As `digests`, of those that bear it."""
         key, _, value = label.partition("=")
         return self.digests(f'labels."{key}"=={value}')
-
-    def pin(self, name: str, *more: str) -> None:
-        """The kubelet removes unused images when a disk fills; one that serves, or could not be had again, stays."""
-        self.run("images", "label", name, PINNED, *more)
 
     def importing(self, file: str) -> list[str]:
         """The command that imports an archive; ctr's own reading of compressed ones depends on its release."""

@@ -55,14 +55,6 @@ Hop = tuple[Counter[str], str]  # a rank's channels, and the one of them
 
 
 @dataclass(slots=True)
-class Rank:
-    """One rank of the widest communicator that a process joined."""
-
-    number: int
-    channels: Counter[str] = field(default_factory=Counter)  # NET/IB/0, NET/Socket/0, P2P, SHM
-
-
-@dataclass(slots=True)
 class Process:
     """Everything that one process said, in order of interest, not of time."""
 
@@ -83,7 +75,8 @@ class Process:
     destroyed: int = 0
     aborted: int = 0
     connected: bool = False
-    ranks: dict[int, Rank] = field(default_factory=dict)
+    # Of the widest communicator that it joined: rank -> its channels over NET/IB/0, NET/Socket/0, P2P, SHM.
+    ranks: dict[int, Counter[str]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # INFO lines that explain a choice
     failure: str | None = None  # result code of a failed call
@@ -91,7 +84,7 @@ class Process:
 
     def talks(self) -> bool:
         """Does any channel stand?"""
-        return any(rank.channels for rank in self.ranks.values())
+        return any(self.ranks.values())
 
 
 def read(lines: Iterable[str]) -> list[Process]:
@@ -211,7 +204,7 @@ def _take_comm(process: Process, match: re.Match[str], text: str) -> None:
     if size > process.size:
         process.size, process.ranks = size, {}
     if size == process.size:
-        process.ranks.setdefault(rank, Rank(rank))
+        process.ranks.setdefault(rank, Counter())
     if nodes := re.search(r"nNodes (\d+)", text):
         process.nodes = max(process.nodes or 0, int(nodes[1]))
     process.started += "Init START" in text
@@ -236,11 +229,9 @@ def _hop(text: str) -> tuple[int, str] | None:
 
 def _take_channel(process: Process, own: int, via: str) -> Hop:
     ranks = process.ranks
-    if own not in ranks:
-        if len(ranks) == 1:  # a smaller communicator numbers its ranks anew
-            own = next(iter(ranks))
-        ranks.setdefault(own, Rank(own))
-    channels = ranks[own].channels
+    if own not in ranks and len(ranks) == 1:  # a smaller communicator numbers its ranks anew
+        own = next(iter(ranks))
+    channels = ranks.setdefault(own, Counter())
     channels[via] += 1
     return channels, via
 

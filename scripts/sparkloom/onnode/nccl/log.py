@@ -16,7 +16,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.onnode import textlog
 from sparkloom.onnode.nccl import lines
 from sparkloom.onnode.nccl import why as reasons
-from sparkloom.onnode.nccl.lines import Process, Rank
+from sparkloom.onnode.nccl.lines import Process
 
 Transport = Literal["roce", "roce-partial", "socket", "local", "failed"]
 WORST: dict[Transport, int] = {"failed": 0, "socket": 1, "roce-partial": 2, "roce": 3, "local": 4}
@@ -82,8 +82,7 @@ def judge(processes: Sequence[Process], *, rails: int = 2, nodes: int | None = N
     """One report over all ranks that speak in the logs; the worst rank decides."""
     ranks = []
     for process in processes:
-        own: list[Rank | None] = [process.ranks[number] for number in sorted(process.ranks)]
-        ranks += [_rank(process, rank, rails) for rank in own or [None]]
+        ranks += [_rank(process, number, rails) for number in sorted(process.ranks) or [None]]
     _mark_vanished(processes, ranks)
     ranks.sort(key=lambda rank: (rank.rank is None, rank.rank or 0, rank.host, rank.pid))
     size = max((process.size for process in processes), default=0)
@@ -118,8 +117,8 @@ def _named(rank: RankReport) -> str:
     return f"{rank.host}:{rank.pid}" if rank.rank is None else f"{rank.rank} ({rank.host})"
 
 
-def _rank(process: Process, rank: Rank | None, rails: int) -> RankReport:
-    channels = rank.channels if rank else Counter[str]()
+def _rank(process: Process, number: int | None, rails: int) -> RankReport:
+    channels = Counter[str]() if number is None else process.ranks[number]
     used = _used(process, channels)
     verdict, why = _verdict(process, channels, used, rails)
     gids: list[dict[str, Any]] = [
@@ -131,7 +130,7 @@ def _rank(process: Process, rank: Rank | None, rails: int) -> RankReport:
     if not indices and asked_gid.lstrip("-").isdigit():
         indices = [int(asked_gid)]
     return RankReport(
-        rank=rank.number if rank else None,
+        rank=number,
         host=process.host,
         pid=process.pid,
         verdict=verdict,

@@ -6,7 +6,6 @@ import argparse
 import os
 import signal
 from pathlib import Path
-from typing import Any
 
 from sparkloom.onnode.kube import InCluster
 from sparkloom.onnode.now.gather import Gatherer
@@ -24,7 +23,8 @@ def main(words: list[str]) -> int:
     parser.add_argument("--address", default="0.0.0.0")
     parser.add_argument("--port", type=int, default=PORT)
     asked = parser.parse_args(words)
-    signal.signal(signal.SIGTERM, _gone)
+    # The first process of a container is not ended by a signal that it does not take.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     reached = InCluster()
     kept = Kept(Gatherer(reached, asked.namespace).look)
     desk = Desk(Site(reached, asked.namespace))
@@ -36,8 +36,3 @@ def main(words: list[str]) -> int:
     print(f"page: listens at {asked.address}:{asked.port}", flush=True)
     server.serve_forever()
     return 0
-
-
-def _gone(number: int, frame: Any) -> None:
-    """The first process of a container is not ended by a signal that it does not take."""
-    os._exit(0)

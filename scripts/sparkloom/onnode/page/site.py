@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sparkloom.onnode import key_table
+from sparkloom.onnode import key_table, stopping
 from sparkloom.onnode.key_table import Entry
 from sparkloom.onnode.kube import JSON
 from sparkloom.onnode.now import gather
@@ -20,8 +20,7 @@ KEPT = 500  # lines of it
 LONGEST = 64 << 10  # bytes of one rank's log
 
 
-class Reached(gather.Reached, Protocol):
-    def change(self, method: str, path: str, content: Any, kind: str = JSON) -> Any: ...
+class Reached(gather.Reached, stopping.Reached, Protocol):
     def text(self, path: str, query: Mapping[str, str]) -> str: ...
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sparkloom.onnode.rank.budget import RestartBudget
 from sparkloom.onnode.rank.plan import GroupPlan
@@ -18,11 +18,8 @@ class Identity:
     rank: int
     config: str  # hash over everything that was applied
     build: str  # of the software in the image: a tag may mean another one on each node
-    instance: str  # of this supervisor: another after every start
-
-    @classmethod
-    def of(cls, rank: int, config: str, build: str) -> Identity:
-        return cls(rank, config, build, os.urandom(4).hex())
+    # of this supervisor: another after every start
+    instance: str = field(default_factory=lambda: os.urandom(4).hex())
 
 
 class RankGroup:

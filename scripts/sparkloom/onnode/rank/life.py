@@ -198,13 +198,10 @@ class Life:
             elif group.offered != group.round:
                 named = await self._offer(begun, named)
             else:
-                self.log.progress("peers", self._ready)
+                alone = len(self.plan.members) == 1
+                others = "pauses after what failed last" if alone else "the others are not yet"
+                self.log.progress("peers", f"ready; {others}")
             await self._pause(EVERY / 2)
-
-    @property
-    def _ready(self) -> str:
-        several = len(self.plan.members) > 1
-        return "ready; the others are not yet" if several else "ready; pauses after what failed last"
 
     async def _offer(self, begun: float, named: str) -> str:
         if not self.echoes:

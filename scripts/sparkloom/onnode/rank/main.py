@@ -9,9 +9,10 @@ import os
 import sys
 from pathlib import Path
 
-from sparkloom.onnode.rank import reading, status_log
+from sparkloom.base import json_text
+from sparkloom.onnode.rank import reading
 from sparkloom.onnode.rank.plan import ADDRESS, CONFIG, PLAN, RANK, GroupPlan
-from sparkloom.onnode.rank.status_log import StatusLog
+from sparkloom.onnode.rank.status_log import STATUS, StatusLog
 
 DEFAULT_PLAN = "/sparkloom/plan.json"
 USAGE = "usage: python3 /sparkloom/rank -- ENGINE WORDS | status"
@@ -24,7 +25,7 @@ def main(words: list[str]) -> int:
         print(f"sparkloom: {os.environ.get(PLAN, DEFAULT_PLAN)} is no plan of a group: {error}", flush=True)
         return 2
     if words == ["status"]:
-        print(json.dumps(status_log.read(plan.run), indent=1))
+        print(json.dumps(json_text.kept(Path(plan.run) / STATUS) or None, indent=1))
         return 0
     if words[:1] != ["--"] or len(words) < 2:
         print(USAGE, file=sys.stderr)
@@ -45,7 +46,7 @@ async def _supervise(plan: GroupPlan, words: list[str]) -> int:
     log.status["read"] = reading.seen(file, Path(sys.argv[0]), plan.given)
     if plan.probe_port:
         probes.start(log, os.environ.get(ADDRESS, ""), plan.probe_port)
-    me = Identity.of(rank, os.environ.get(CONFIG, ""), await asyncio.to_thread(build, words[0]))
+    me = Identity(rank, os.environ.get(CONFIG, ""), await asyncio.to_thread(build, words[0]))
     code = await Life(plan, me, words, environment, log).live()
     sys.stdout.flush()
     os._exit(code)

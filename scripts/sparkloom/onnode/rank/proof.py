@@ -88,10 +88,6 @@ class Session:
         return _mac(self.key, b"line", side, str(number).encode(), text).hex().encode()
 
 
-def same(one: bytes, other: bytes) -> bool:
-    return hmac.compare_digest(one, other)
-
-
 def _mac(key: bytes, *parts: bytes) -> bytes:
     """Each part with its length before it: no two lists of parts are the same bytes."""
     joined = b"".join(len(part).to_bytes(4, "big") + part for part in parts)

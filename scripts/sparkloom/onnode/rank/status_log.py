@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from sparkloom.base import json_text
 from sparkloom.base.visible import but_colours, visible
 from sparkloom.onnode.rank import answers, causes, proof
 from sparkloom.onnode.rank.plan import GroupPlan
@@ -143,7 +142,3 @@ def verdict(what: str, status: Mapping[str, Any], now: float) -> tuple[bool, str
         return age < GONE, f"{who}: {status['phase']}"
     text = status["cause"] or status["text"]
     return bool(status["serving"]) and age < STALE, f"{who} {status['phase']}: {text}"
-
-
-def read(run: str) -> dict[str, Any] | None:
-    return json_text.kept(Path(run) / STATUS) or None

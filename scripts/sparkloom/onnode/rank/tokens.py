@@ -122,10 +122,6 @@ class Progress:
             self.note("its counters")
         self._moves = moves or self._moves
 
-    @property
-    def idle(self) -> bool | None:
-        return None if self.requests is None else self.requests == 0
-
     def silent(self, connections: Callable[[], int]) -> float:
         """For how many seconds nothing moved, once that is too long; else 0.
 

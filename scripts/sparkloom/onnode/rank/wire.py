@@ -9,6 +9,7 @@ then both <proof> {...}                          its configuration, its build, a
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
 import socket
 from typing import Any
@@ -112,7 +113,7 @@ async def meet(wire: Wire, secret: bytes, rank: int) -> None:
     if not (found := proof.ANSWER.fullmatch(answer)):
         raise Unproved(f"ends the connection instead of showing the group's secret, {OLDER}")
     session = Session.of(secret, rank, mine, bytes.fromhex(found[1].decode()), proof.FOLLOWER)
-    if not proof.same(session.shown().hex().encode(), found[2]):
+    if not hmac.compare_digest(session.shown().hex().encode(), found[2]):
         raise Unproved(
             "has another secret of the group than this rank; a Secret that was renewed reaches every pod within two "
             "minutes; else playbooks/serve.yml makes every rank anew"

@@ -60,11 +60,8 @@ class Hub:
                 "between could change what is sent; where it is meant to be so, list that host in "
                 "model_store_plain_http of the inventory"
             )
-        if (url.scheme, url.host, url.port or PORTS.get(url.scheme)) != (
-            home.scheme,
-            home.hostname,
-            home.port or PORTS.get(home.scheme),
-        ):
+        hub = home.scheme, home.hostname, home.port or PORTS.get(home.scheme)
+        if (url.scheme, url.host, url.port or PORTS.get(url.scheme)) != hub:
             for name in ("authorization", "cookie"):  # the token is for the hub alone
                 request.headers.pop(name, None)
 
@@ -81,13 +78,7 @@ class Hub:
         return snapshots
 
     def _list(self, want: dict[str, Any]) -> tuple[str, list[Any]]:
-        from huggingface_hub import HfApi
-        from huggingface_hub.errors import (
-            GatedRepoError,
-            HfHubHTTPError,
-            RepositoryNotFoundError,
-            RevisionNotFoundError,
-        )
+        from huggingface_hub import HfApi, errors
 
         api = HfApi(endpoint=self.endpoint, token=self.token)
         model, revision = want["id"], want["revision"]
@@ -98,19 +89,19 @@ class Hub:
             rows = [row for row in listed if hasattr(row, "blob_id")]
         except StoreError as error:
             raise StoreError(f"{page}: {error}") from None
-        except GatedRepoError:
+        except errors.GatedRepoError:
             raise StoreError(
                 f"{model} is gated and this token may not read it: accept its licence at {page}, then give a token of "
                 "that account as HF_TOKEN in the environment of ansible-playbook"
             ) from None
-        except RevisionNotFoundError:
+        except errors.RevisionNotFoundError:
             raise StoreError(
                 f"{model} has no revision '{revision}'; set model.revision to a commit of {page}, "
                 "or take its entry out of the site's model_lock"
             ) from None
-        except RepositoryNotFoundError:
+        except errors.RepositoryNotFoundError:
             raise StoreError(f"there is no model {model} at {page}, or only for those with a token: model.id") from None
-        except HfHubHTTPError as error:
+        except errors.HfHubHTTPError as error:
             raise StoreError(f"the hub refused {page}: {shown(str(error).splitlines()[0], 300)}") from None
         except Exception as error:  # the client raises its transport's own kinds here
             raise StoreError(

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -87,7 +87,7 @@ class Store:
             _point(folder / entry.path, self.blob(snapshot.id, entry))
         _point(self.link(snapshot.id), folder)
         times = {e.blob: self.blob(snapshot.id, e).stat().st_mtime_ns for e in snapshot.files}
-        content = json.dumps({"snapshot": snapshot.as_dict(), "verified": times}, indent=1)
+        content = json.dumps({"snapshot": asdict(snapshot), "verified": times}, indent=1)
         backup.write(self.manifest(snapshot.id, snapshot.commit), content, 0o644)
         backup.write(self.repository(snapshot.id) / "refs" / "main", snapshot.commit, 0o644)
 
@@ -185,13 +185,9 @@ class Snapshot:
     def size(self) -> int:
         return sum(file.size for file in self.files)
 
-    def as_dict(self) -> dict[str, Any]:
-        files = [{field: getattr(file, field) for field in FIELDS} for file in self.files]
-        return {"id": self.id, "commit": self.commit, "files": files}
-
     def canonical(self) -> bytes:
         """The manifest as one node gives it to the next."""
-        return json.dumps(self.as_dict(), sort_keys=True, separators=(",", ":")).encode()
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":")).encode()
 
     @property
     def digest(self) -> str:

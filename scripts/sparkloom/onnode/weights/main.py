@@ -73,7 +73,6 @@ def start(spec: dict[str, Any], run: Path = RUN) -> dict[str, Any]:
                 f"another transfer is at work here (process {report['pid']}); wait for it, or kill that process"
             )
     stop(run)
-    run.mkdir(parents=True, exist_ok=True, mode=0o700)
     job = Job(spec, run)
     if os.fork() == 0:
         os.setsid()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import hmac
 import os
 import re
 import socket
@@ -70,7 +71,8 @@ class Handler(socketserver.BaseRequestHandler):
             self.request.sendall(f"{wire.GREETING} {mine}\n".encode())
             while asked := wire.ASKED.fullmatch(lines.read(IDLE)):
                 theirs, given, request = asked.groups()
-                if not wire.same(given, wire.proof(self.server.job.secret(), "taker", mine, theirs, request)):
+                proof = wire.proof(self.server.job.secret(), "taker", mine, theirs, request)
+                if not hmac.compare_digest(given, proof):
                     return
                 admitted = admitted or self.server.admit(self.request)
                 if not admitted or not self._answer(_Answer(self.request, self.server.job, mine, theirs, request)):
@@ -85,11 +87,9 @@ class Handler(socketserver.BaseRequestHandler):
         if to.request == "released":
             to.give("done")
             job.released.set()
-        elif job.cause:
-            to.give("failed", job.cause.encode()[:2000])
-        elif not job.listed.wait(PATIENCE):
+        elif not job.cause and not job.listed.wait(PATIENCE):
             to.give("wait")
-        elif job.cause:  # while it waited
+        elif job.cause:  # before, or while it waited
             to.give("failed", job.cause.encode()[:2000])
         elif asked := MANIFEST.fullmatch(to.request):
             found = next((s for s in job.snapshots if job.manifests[s.id] == asked[1]), None)

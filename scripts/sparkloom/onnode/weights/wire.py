@@ -43,10 +43,6 @@ def proof(secret: bytes, *parts: str) -> str:
     return made.hexdigest()
 
 
-def same(given: str, expected: str) -> bool:
-    return hmac.compare_digest(given, expected)
-
-
 def limit(connection: socket.socket, seconds: float) -> None:
     """By the kernel: `sendfile` needs a connection that blocks, and blocks no longer than this."""
     span = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
@@ -93,7 +89,7 @@ class Connection:
         if not (text := self._line()):
             raise NotProved("it hung up: it knows another run's secret, or does not expect this node")
         answered = ANSWERED.fullmatch(text)
-        if not answered or not same(
+        if not answered or not hmac.compare_digest(
             answered[4], proof(secret, "giver", hello[1], mine, request, answered[1], answered[2], answered[3])
         ):
             raise NotProved("its answer does not prove that it knows this run's secret")
