@@ -150,17 +150,13 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-def stay_in_memory() -> None:
-    """All of this program stays where it is: when memory is short, nothing can be read from disk any more."""
-    ctypes.CDLL(None).mlockall(3)  # MCL_CURRENT | MCL_FUTURE
-
-
 def main(words: list[str]) -> int:
     if len(words) != 1 or words[0].startswith("-"):
         print("usage: memory-guard.pyz SETTINGS.JSON", file=sys.stderr)
         return 2
     guard = Guard(json.loads(Path(words[0]).read_text()))
-    stay_in_memory()
+    # All of this program stays where it is: when memory is short, nothing can be read from disk any more.
+    ctypes.CDLL(None).mlockall(3)  # MCL_CURRENT | MCL_FUTURE
     say(f"the floor is {guard.floor:g} GiB of available memory")
     while True:
         guard.look(time.monotonic())

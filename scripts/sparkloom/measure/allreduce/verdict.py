@@ -96,13 +96,8 @@ def _verdict(transport: str, why: str, best: float, wanted: float, mode: str) ->
         below = wanted > ONE_HALF and best < SCRIPT
         more = f"; NVIDIA's own script asks for {SCRIPT}: preflight tells each half's PCIe width" if below else ""
         return {"verdict": "ok", "why": f"{best:.1f} GB/s over {mode}; {wanted:g} were expected{more}"}
-    hint = (
-        ", as over sockets"
-        if best < SOCKETS
-        else ", as over one rail"
-        if wanted > ONE_HALF and best >= MARGIN * ONE_HALF
-        else ""
-    )
+    one_rail = wanted > ONE_HALF and best >= MARGIN * ONE_HALF
+    hint = ", as over sockets" if best < SOCKETS else ", as over one rail" if one_rail else ""
     cure = "playbooks/verify.yml measures every pair of nodes and names the slow end"
     return {"verdict": "slow", "why": f"{best:.1f} GB/s over {mode}{hint}; {wanted:g} were expected; {cure}"}
 

@@ -51,10 +51,6 @@ results up to then are shown and kept.
 docs/bench.md explains every number."""
 
 
-def _by_level(told: dict[str, float] | None) -> dict[int, float]:
-    return {int(n): float(value) for n, value in (told or {}).items()}
-
-
 def _where(asked: Namespace, endpoint: Any) -> target.Target:
     """The server that was named; without one the site's own endpoint, with the authority and key that belong to it."""
     url, ca, key_file = asked.url, asked.ca, asked.api_key_file
@@ -102,7 +98,6 @@ def bench(words: Sequence[str]) -> int:
     site = origin.site(asked.inventory, **of)
     where = _where(asked, site.pop("endpoint", None))
     what = _which(what, site)
-    bounds, ceilings = (_by_level(site.get(name)) for name in ("bounds", "ceilings"))
     progress = result.Progress(None if asked.quiet else sys.stderr)
     file: Path | None = None
     provenance: dict[str, Any] = {}
@@ -111,7 +106,7 @@ def bench(words: Sequence[str]) -> int:
         if file:
             result.write(file, result.document(run, {**provenance, "client": result.client(begun)}))
 
-    made = Bench(what, where, (lambda *_: None) if asked.quiet else progress, keep, bounds, ceilings)
+    made = Bench(what, where, (lambda *_: None) if asked.quiet else progress, keep, site)
     file = result.path(asked.output, made.run.model) if asked.output else None
     provenance |= origin.collect(where, what, made.run.model, settings.asked(what), site)
     run = made.measure()
@@ -169,10 +164,6 @@ def _least(kind: type[int] | type[float], least: float) -> Callable[[str], float
     return read
 
 
-def _tokens(text: str) -> int:
-    return settings.depths("--prompt-tokens", text)[0]
-
-
 def _share(text: str) -> float:
     try:
         value = float(text)
@@ -184,7 +175,8 @@ def _share(text: str) -> float:
 
 
 READERS: dict[str, Callable[[str], Any]] = {
-    "int": int, "path": Path, "share": _share, "tokens": _tokens, "seconds": _least(float, 0.1),
+    "int": int, "path": Path, "share": _share, "seconds": _least(float, 0.1),
+    "tokens": lambda text: settings.depths("--prompt-tokens", text)[0],
     "number from 0": _least(float, 0), "from 0": _least(int, 0), "from 1": _least(int, 1), "from 2": _least(int, 2),
     "streams": partial(settings.numbers, "--concurrency"), "rates": partial(settings.rates, "--rate"),
     "depths": partial(settings.depths, "--depth"),

@@ -153,7 +153,7 @@ class Exchange:
                     for event in self._events.feed(piece):
                         self._event(event, at)
             elif self._response.status:
-                self._refused(pieces)
+                self._body = (self._body + b"".join(pieces))[:KEPT_BODY]
         except (Garbled, shape.NoChunk, ValueError) as error:
             self.request.fail("garbled", str(error), at)
             return
@@ -219,9 +219,6 @@ class Exchange:
             self._kept = TAIL
         if self._guard:
             self._guard.feed_run(texts, channel)
-
-    def _refused(self, pieces: list[bytes]) -> None:
-        self._body = (self._body + b"".join(pieces))[:KEPT_BODY]
 
     def _complete(self, at: float) -> None:
         """The body is whole."""

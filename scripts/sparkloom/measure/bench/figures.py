@@ -69,14 +69,14 @@ def gaps(request: Request, total: int) -> list[float]:
     return [(after - before) / per_chunk for before, after in pairwise(times)]
 
 
-def spread(values: Iterable[float], scale: float = 1000.0, digits: int = 3) -> dict[str, float | None]:
+def spread(values: Iterable[float]) -> dict[str, float | None]:
     """Mean and percentiles (linear between neighbours), seconds to milliseconds."""
-    given = [scale * value for value in values]
+    given = [1000.0 * value for value in values]
     if not given:
         return {"mean": None, "p50": None, "p95": None, "p99": None}
     places = statistics.quantiles(given, n=100, method="inclusive") if len(given) > 1 else given * 99
     figures = {"mean": statistics.fmean(given), "p50": places[49], "p95": places[94], "p99": places[98]}
-    return {name: round(value, digits) for name, value in figures.items()}
+    return {name: round(value, 3) for name, value in figures.items()}
 
 
 def one(request: Request, max_tokens: int, *, open_loop: bool) -> dict[str, Any]:

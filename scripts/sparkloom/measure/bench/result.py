@@ -161,7 +161,9 @@ class Progress:
     def __call__(self, name: str, schedule: Schedule | None) -> None:
         now = time.monotonic()
         if schedule is None:
-            self._clear()
+            if self._live:
+                self._stream.write("\r\x1b[2K")
+                self._stream.flush()
             return
         chunks = sum(len(request.times) for request in schedule.requests)
         if name != self._name:
@@ -177,8 +179,3 @@ class Progress:
         )
         self._stream.write(f"\r\x1b[2K{line}" if self._live else line + "\n")
         self._stream.flush()
-
-    def _clear(self) -> None:
-        if self._live:
-            self._stream.write("\r\x1b[2K")
-            self._stream.flush()

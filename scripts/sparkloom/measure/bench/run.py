@@ -21,6 +21,7 @@ from sparkloom.measure.interrupt import interruptible
 
 Say = Callable[[str, Schedule | None], None]
 Keep = Callable[["Run"], None]
+Site = dict[str, Any]  # with `bounds` and `ceilings` in tokens a second, by the streams of a level
 
 
 class Run:
@@ -92,17 +93,8 @@ def _of_their_own(listed: list[dict[str, Any]]) -> list[str]:
 class Bench:
     """Carries out the settings against a target."""
 
-    def __init__(
-        self,
-        what: Settings,
-        target: Target,
-        say: Say,
-        keep: Keep,
-        bounds: dict[int, float] | None = None,
-        ceilings: dict[int, float] | None = None,
-    ) -> None:
-        self._what, self._target, self._say, self._keep = what, target, say, keep
-        self._bounds, self._ceilings = bounds or {}, ceilings or {}
+    def __init__(self, what: Settings, target: Target, say: Say, keep: Keep, site: Site) -> None:
+        self._what, self._target, self._say, self._keep, self._site = what, target, say, keep, site
         self._prompts: Prompts = settings.asked(what)
         self.run = Run(served_model(target, what.model), len(what.rates or what.streams) * len(what.depths or (0,)))
         self._per_word = GUESS
@@ -173,8 +165,8 @@ class Bench:
             self._what.max_tokens,
             streams=streams,
             open_loop=rate is not None,
-            bound=self._bounds.get(streams),
-            ceiling=self._ceilings.get(streams),
+            bound=self._site.get("bounds", {}).get(str(streams)),
+            ceiling=self._site.get("ceilings", {}).get(str(streams)),
             tools=self._what.tools,
         )
         requests = row.pop("per_request")

@@ -35,6 +35,9 @@ def unknown(why: str) -> str:
     return f"unknown, because {' '.join(why.split())[:300]}"
 
 
+NO_NCCL = unknown("no rank's log names NCCL's version")
+
+
 def collect(
     inventory: str, *, profile: str | None, streams: list[int], group: str | None, model: str | None
 ) -> dict[str, Any]:
@@ -109,7 +112,8 @@ class Site:
         mine = [one for one in known if profile in (one.plan.get("profile"), one.record["profile"])]
         chosen = mine if profile else runs
         if len(chosen) > 1 and model:
-            chosen = [one for one in chosen if self._answers(one, model)] or chosen
+            own = [one for one in chosen if one.goes_by(model) or model == one.record.get("model")]
+            chosen = own or chosen
         if len(chosen) == 1:
             return chosen[0]
         names = ", ".join(one.name for one in known) or "nothing"
@@ -117,9 +121,6 @@ class Site:
         self.several = told if len(chosen) > 1 else ""
         self.problem = self.problem or told + (f", not {profile}" if profile and not chosen else "; --group names one")
         return None
-
-    def _answers(self, one: Observed, model: str) -> bool:
-        return one.goes_by(model) or model == one.record.get("model")
 
     @property
     def _listed(self) -> bool:
@@ -179,7 +180,7 @@ class Site:
         """NCCL's own words in the logs of these very pods."""
         assert self._reached
         if len(record["ranks"]) == 1:
-            return {"transport": {"verdict": "local", "why": "one rank: no network between ranks"}, "nccl": _no_nccl()}
+            return {"transport": {"verdict": "local", "why": "one rank: no network between ranks"}, "nccl": NO_NCCL}
         text = "\n".join(self._reached.head(pod.metadata.name, LOG_BYTES) for pod in pods)
         rails = max(len(rank["addresses"]) for rank in record["ranks"])
         report = nccl_log.read_text(text, rails=rails, nodes=len(pods))
@@ -200,11 +201,7 @@ def _judged(report: dict[str, Any], source: str) -> dict[str, Any]:
     versions = sorted({str(rank["nccl_version"]) for rank in report["ranks"] if rank.get("nccl_version")})
     hcas = sorted({hca for rank in report["ranks"] for hca in rank.get("hcas") or []})
     shown = {"verdict": report["verdict"], "why": report["why"], "hcas": hcas, "source": source}
-    return {"transport": shown, "nccl": ", ".join(versions) or _no_nccl()}
-
-
-def _no_nccl() -> str:
-    return unknown("no rank's log names NCCL's version")
+    return {"transport": shown, "nccl": ", ".join(versions) or NO_NCCL}
 
 
 def _env(pod: Any) -> dict[str, str]:

@@ -31,10 +31,8 @@ class _Text:
         self._pending: list[str] = []
         self._waiting = 0
         self._loops = LoopDetector()
-        self._counters = CounterLoopDetector()
-        self._stagnation = StagnationDetector()
-        self._incoherence = IncoherenceDetector()
-        self._all = (self._loops, self._counters, self._stagnation, self._incoherence, NoiseDetector())
+        others = CounterLoopDetector(), StagnationDetector(), IncoherenceDetector(), NoiseDetector()
+        self._all = (self._loops, *others)
 
     @property
     def characters(self) -> int:

@@ -27,12 +27,8 @@ class Verdict(NamedTuple):
         return self.verdict == "ok"
 
     def as_dict(self) -> dict[str, Any]:
-        shown: dict[str, Any] = {
-            "verdict": self.verdict,
-            "kind": self.kind,
-            "at_chunk": self.at_chunk,
-            "at_char": self.at_char,
-        }
+        told = self._asdict()
+        shown = {name: told[name] for name in ("verdict", "kind", "at_chunk", "at_char")}
         if self.looked_at:
             shown["looked_at"] = self.looked_at
         if self.why:

@@ -24,6 +24,9 @@ PATIENCE_S = 20.0  # from being asked to end to being killed
 PR_SET_PDEATHSIG = 1
 
 
+Process = subprocess.Popen[bytes]
+
+
 class Stopped(Exception):
     """This program was asked to end; the command has ended."""
 
@@ -37,8 +40,7 @@ class Outcome(NamedTuple):
 
 def run(
     argv: Sequence[str], *, log: Path, limit_s: float, tick: Callable[[float], bool], out: Path | None = None,
-    env: Mapping[str, str] | None = None, cwd: Path | None = None, lock: int | None = None,
-    end: signal.Signals = signal.SIGTERM,
+    env: Mapping[str, str], cwd: Path | None = None, lock: int, end: signal.Signals = signal.SIGTERM,
 ) -> Outcome:  # fmt: skip
     """Until it ends, or `limit_s` have passed, or `tick` (called with the seconds so far) says stop.
 
@@ -47,7 +49,7 @@ def run(
     begun = time.monotonic()
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as log_file, out.open("wb") if out else contextlib.nullcontext(log_file) as output:
-        process = _start(argv, output, log_file, env, cwd, lock)
+        process = _start(argv, output, log_file, lock, env=env, cwd=cwd)
         while process.poll() is None:
             spent = time.monotonic() - begun
             if tick(spent):
@@ -61,14 +63,7 @@ def run(
     return Outcome(process.returncode, time.monotonic() - begun)
 
 
-def _start(
-    argv: Sequence[str],
-    out: IO[bytes],
-    log_file: IO[bytes],
-    env: Mapping[str, str] | None,
-    cwd: Path | None,
-    lock: int | None,
-) -> subprocess.Popen[bytes]:
+def _start(argv: Sequence[str], out: IO[bytes], log: IO[bytes], lock: int, **where: Any) -> Process:
     parent = os.getpid()
 
     def prepare() -> None:
@@ -79,9 +74,8 @@ def _start(
 
     try:
         return subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=log_file, cwd=cwd,
-            env=None if env is None else dict(env), start_new_session=True,
-            pass_fds=[] if lock is None else [lock], preexec_fn=prepare,
+            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=log, start_new_session=True,
+            pass_fds=[lock], preexec_fn=prepare, **where,
         )  # fmt: skip
     except OSError as error:
         raise InputError.single(
@@ -89,7 +83,7 @@ def _start(
         ) from None
 
 
-def _end(process: subprocess.Popen[Any], how: signal.Signals) -> None:
+def _end(process: Process, how: signal.Signals) -> None:
     """Asks its whole group, and kills what is left of it."""
     for number, patience in ((how, PATIENCE_S), (signal.SIGTERM, PATIENCE_S / 4), (signal.SIGKILL, PATIENCE_S)):
         try:

@@ -39,8 +39,6 @@ def field(text: str) -> str:
 class Fenced(str):
     """Stands in a block of code, where Markdown reads nothing but the block's end."""
 
-    __slots__ = ()
-
 
 def fenced(text: str) -> Fenced:
     return Fenced(text.replace("```", "'''"))

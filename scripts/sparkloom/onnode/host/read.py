@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
 import subprocess
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 
@@ -52,6 +54,13 @@ def completed(*argv: str, timeout: float, stdin: str | None = None) -> subproces
 def digest(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sockets(entries: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    """Of PID/fd/FD in /proc what is open there; a socket by the kernel's number for it."""
+    for entry in entries:
+        with contextlib.suppress(OSError):
+            yield entry, str(entry.readlink()).removeprefix("socket:[").removesuffix("]")
 
 
 def gids(folder: Path) -> list[tuple[int, str]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from sparkloom.onnode.host.read import run, running, text
+from sparkloom.onnode.host.read import run, running, sockets, text
 from sparkloom.onnode.task import Data
 
 ETC, PROC, CGROUPS = Path("/etc"), Path("/proc"), Path("/sys/fs/cgroup")
@@ -51,13 +51,13 @@ def firewall() -> Data:
 
 def listening(wanted: Iterable[int]) -> list[Data]:
     """Who listens on these TCP ports: process and unit, where they can be told, and whether the unit is ours."""
-    sockets: dict[str, int] = {}
+    open_: dict[str, int] = {}
     for table in ("tcp", "tcp6"):
         for line in text(PROC / "net" / table).splitlines()[1:]:
             words = line.split()
             if words[3] == LISTENS:
-                sockets[words[9]] = int(words[1].rpartition(":")[2], 16)
-    held = {inode: port for inode, port in sockets.items() if port in set(wanted)}
+                open_[words[9]] = int(words[1].rpartition(":")[2], 16)
+    held = {inode: port for inode, port in open_.items() if port in set(wanted)}
     owners = holders(set(held)) if held else {}
     nobody = {"pid": 0, "name": "", "unit": "", "ours": False}
     rows = {port: owners.get(inode, nobody) for inode, port in held.items()}
@@ -66,16 +66,8 @@ def listening(wanted: Iterable[int]) -> list[Data]:
 
 def holders(inodes: set[str]) -> dict[str, Data]:
     """The process behind each socket."""
-    found = {}
-    for entry in PROC.glob("[0-9]*/fd/*"):
-        try:
-            link = os.readlink(entry)  # noqa: PTH115
-        except OSError:
-            continue
-        inode = link.removeprefix("socket:[").removesuffix("]")
-        if inode in inodes:
-            found[inode] = owner(int(entry.parts[-3]))
-    return found
+    found = sockets(PROC.glob("[0-9]*/fd/*"))
+    return {inode: owner(int(entry.parts[-3])) for entry, inode in found if inode in inodes}
 
 
 def owner(pid: int) -> Data:

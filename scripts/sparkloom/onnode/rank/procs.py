@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparkloom.onnode import loglines
+from sparkloom.onnode.host.read import sockets
 
 PR_SET_CHILD_SUBREAPER = 36
 PIDFD_GETFD = 438  # its number on every architecture
@@ -142,7 +143,7 @@ def _others(port: int) -> int:
     open_now = [_port(row[2]) for row in rows if row[3] == ESTABLISHED and _port(row[1]) == port]
     if not open_now:
         return 0
-    mine = _sockets()
+    mine = {number for _, number in sockets(Path("/proc/self/fd").iterdir())}
     own = {_port(row[1]) for row in rows if _port(row[2]) == port and row[9] in mine}
     return sum(1 for other in open_now if other not in own)
 
@@ -159,12 +160,7 @@ def cut(port: int, client: str) -> bool:
 
 def _holders(number: str) -> list[Path]:
     """Of a socket: PID/fd/FD in /proc."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/fd/*"):
-        with contextlib.suppress(OSError):
-            if str(entry.readlink()) == f"socket:[{number}]":
-                found.append(entry)
-    return found
+    return [entry for entry, held in sockets(Path("/proc").glob("[0-9]*/fd/*")) if held == number]
 
 
 def _shut(holder: Path) -> bool:
@@ -200,12 +196,3 @@ def _rows(port: int) -> list[list[str]]:
 
 def _port(address: str) -> int:
     return int(address.rpartition(":")[2], 16)
-
-
-def _sockets() -> set[str]:
-    """The kernel's numbers of this process's sockets."""
-    found = set()
-    for entry in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(OSError):
-            found.add(str(entry.readlink()).removeprefix("socket:[").removesuffix("]"))
-    return found

@@ -69,15 +69,10 @@ class Start:
             for cause, *_ in named(lines, self.causes)[:2]
         ]
         words = "\n".join(f"  | {line[:400]}" for line in last_words(lines, self.causes))
-        return "\n".join(
-            [
-                f"{self.node.unit}: after {time.time() - since:.0f} s still waiting for {waiting}; "
-                f"it ended {self.node.ended()} times",
-                *told,
-                f"It said:\n{words}",
-                f"`journalctl -u {self.node.service}` has all of it; it may take k3s_ready_seconds ({self.seconds})",
-            ]
-        )
+        late = f"after {time.time() - since:.0f} s still waiting for {waiting}"
+        head = f"{self.node.unit}: {late}; it ended {self.node.ended()} times"
+        more = f"`journalctl -u {self.node.service}` has all of it; it may take k3s_ready_seconds ({self.seconds})"
+        return "\n".join([head, *told, f"It said:\n{words}", more])
 
 
 def main(

@@ -7,6 +7,7 @@ for that time, since its cable cannot be seen else. Nothing else is changed.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import select
 import socket
@@ -86,7 +87,8 @@ def exchange(node: str, site: str, macs: dict[str, str], seconds: float) -> tupl
         if time.monotonic() >= following:
             following = time.monotonic() + EVERY
             for name, made in speakers.items():
-                speak(made, frame(macs[name], {"site": site, "node": node, "port": name}))
+                with contextlib.suppress(OSError):  # no carrier, or its queue is full: said again in a moment
+                    made.send(frame(macs[name], {"site": site, "node": node, "port": name}))
         for ready in select.select(list(sockets), [], [], EVERY / 2)[0]:
             name, protocol = sockets[ready]
             try:
@@ -100,13 +102,6 @@ def exchange(node: str, site: str, macs: dict[str, str], seconds: float) -> tupl
     for made in sockets:
         made.close()
     return [nodes[key] for key in sorted(nodes)], [switches[key] for key in sorted(switches)]
-
-
-def speak(made: socket.socket, data: bytes) -> None:
-    try:
-        made.send(data)
-    except OSError:  # no carrier, or its queue is full: said again in a moment
-        return
 
 
 def neighbours(ports: list[str]) -> list[Data]:

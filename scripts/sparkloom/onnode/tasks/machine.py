@@ -21,8 +21,7 @@ from sparkloom.onnode.task import Data, Task
 
 PROC = Path("/proc")
 GIB = 2**30
-MIB = 2**20
-LARGE = 16 * MIB  # a block of free memory that a driver's large mappings and pinned buffers are made of
+LARGE = 16 << 20  # a block of free memory that a driver's large mappings and pinned buffers are made of
 
 
 def system(release_file: str, sysfs: Path) -> Data:

@@ -28,10 +28,6 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 MEMORY = "2G"  # far above what the runs register, far below what a node could miss
 
 
-def missing() -> list[str]:
-    return [tool for tool in (BANDWIDTH, LATENCY) if not shutil.which(tool)]
-
-
 def places(sysfs: Path) -> dict[str, tuple[str, int]]:
     """Address -> device and index of the RoCE v2 GID made from it."""
     by_address = {}
@@ -131,7 +127,7 @@ def main(
     serve_seconds: int = 600,  # longest time that the unit listens
     sysfs_root: Path = Path("/sys"),  # where sysfs is mounted
 ) -> None:
-    absent, runs = missing(), []
+    absent, runs = [tool for tool in (BANDWIDTH, LATENCY) if not shutil.which(tool)], []
     if step == "stop":
         stop()
     elif not absent and not task.check_mode:

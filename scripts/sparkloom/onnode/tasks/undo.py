@@ -8,6 +8,7 @@ before is stopped and disabled first. Refused while something remembered is stil
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -53,10 +54,6 @@ def put_back(task: Task, files: list[Path], sysctls: list[Path]) -> None:
         task.run_command(["systemctl", "daemon-reload"], check_rc=True)
 
 
-def exists(path: Path) -> bool:
-    return path.exists() or path.is_symlink()
-
-
 def take_away(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
@@ -90,7 +87,7 @@ def main(
         [path for path in recorded(kind) if records and (of is None or str(path) in of)] for kind in ("file", "sysctl")
     )
     keys = kernel.differing(settings(sysctls))
-    gone = [path for name in remove if exists(path := Path(name))]
+    gone = [path for name in remove if os.path.lexists(path := Path(name))]
     folders = [path for path in gone if not path.is_symlink()]
     if held := [*mounted([str(path) for path in folders]), *(str(path) for path in folders if path.is_mount())]:
         task.fail_json(
@@ -100,7 +97,7 @@ def main(
     if not task.check_mode:
         networkd.hold(task)
         put_back(task, files, sysctls)
-        for path in filter(exists, gone):  # a folder that came with a file went with it
+        for path in filter(os.path.lexists, gone):  # a folder that came with a file went with it
             take_away(path)
     gone += emptied([Path(name) for name in empty], dry=task.check_mode)
     paths = [*files, *gone]
