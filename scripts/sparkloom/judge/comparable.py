@@ -6,7 +6,7 @@ counting and 46 of prose. So a comparison says first what spoils it, then what i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -128,12 +128,8 @@ def _of_row(row: Row) -> Measured:
         str(row["id"]),
         {**facts, "nodes": row.get("nnodes"), "release": row.get("engine_version"), "speculation": _drafting(drafts),
          **dict.fromkeys(PROMPT), "counted": "request"},
-        {key: float(row[key]) for key in _speeds(row)},
+        {key: float(row[key]) for key in ("n1", "n4", "n8", "n16") if row.get(key) is not None},
     )  # fmt: skip
-
-
-def _speeds(row: Row) -> Iterator[str]:
-    return (key for key in ("n1", "n4", "n8", "n16") if row.get(key) is not None)
 
 
 def _drafting(value: Any) -> str | None:

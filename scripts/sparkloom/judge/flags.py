@@ -42,10 +42,8 @@ def require_known(loaded: LoadedSketch) -> None:
     catalog = reading.catalog(loaded, loaded.profile.engine.release)
     if catalog is None:
         return
-    problems = [
-        problem for key in loaded.profile.launch.flags if (problem := _unknown(loaded, catalog, key)) is not None
-    ]
-    if problems:
+    asked = (_unknown(loaded, catalog, key) for key in loaded.profile.launch.flags)
+    if problems := list(filter(None, asked)):
         raise InputError(problems)
 
 

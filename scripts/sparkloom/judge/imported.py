@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -224,17 +224,15 @@ def _read(use: argv.Use, text: str, catalog: Catalog) -> str:
     return json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else str(value)
 
 
-def _files(launch: LaunchSketch) -> list[Finding]:
+def _files(launch: LaunchSketch) -> Iterator[Finding]:
     """Files that a flag names and that nothing here brings into the pod."""
-    found = []
     for setting in launch.settings:
         given = setting.value if isinstance(setting.value, list) else [setting.value]
         value = ", ".join(one for one in given if isinstance(one, str) and _is_file(one.rpartition("=")[2]))
         if setting.name in FILES and setting.origin.kind == "profile" and value:
             message = f"{setting.name} {value} is a file of the author's; a rank has it only if the image does"
             fix = "name one of the model's own as {model_folder}/FILE, use an image that has it, or leave the flag out"
-            found.append(Finding(setting.origin.where, FILE, message, expected="", fix=fix, severity="warning"))
-    return found
+            yield Finding(setting.origin.where, FILE, message, expected="", fix=fix, severity="warning")
 
 
 def _is_file(value: str) -> bool:

@@ -95,10 +95,8 @@ class Speed:
         usual = constants.ACCEPTANCE.number
         chance = usual if chance is None else chance
         length = (1 - chance**speculation.most) / (1 - chance)
-        return (
-            length,
-            f"accept length not measured; {usual:g} per further draft token: {constants.ACCEPTANCE.origin}",
-        )
+        told = f"accept length not measured; {usual:g} per further draft token: {constants.ACCEPTANCE.origin}"
+        return length, told
 
     def _step(self, batch: float, positions: int, apart: float = 1.0) -> float:
         """Seconds of one stage for `batch` requests, each with `positions` tokens to compute."""

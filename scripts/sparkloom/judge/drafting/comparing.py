@@ -65,12 +65,8 @@ def _finding(loaded: LoadedProfile, loc: tuple[str, ...], here: Any, there: Any,
     weighty = part in WEIGHTY and here is not None and not _weigh_the_same(loc, here, there)
     severity: Severity = "warning" if weighty else "info"
     why = sources.get(part, "")
-    if here is None:
-        message = f"{shown} is not given; the checkpoint has {_shown(there)}"
-    elif there is None:
-        message = f"{shown} is {_shown(here)}; the checkpoint has none"
-    else:
-        message = f"{shown} is {_shown(here)}; the checkpoint has {_shown(there)}"
+    given = "not given" if here is None else _shown(here)
+    message = f"{shown} is {given}; the checkpoint has {_shown(there)}"
     fix = f"write {loc[-1]}: {_shown(there)}" if there is not None else f"remove {loc[-1]}"
     where = ":".join(map(str, loaded.document.position(loc)))
     told = (why,) if why else ()

@@ -130,9 +130,8 @@ def _flags(made: Draft, model: Model, name: str, like: Like | None) -> dict[str,
             kept = {key: value for key, value in kept.items() if not _of_packing(key)}
         if not model.mtp or "speculative_draft_model_path" in own.launch.flags:
             kept = {key: value for key, value in kept.items() if not key.startswith("speculative")}
-        for key, value in kept.items():
-            said[key] = value
-            made.sources[f"launch.{key}"] = f"as {like.name}"
+        said |= kept
+        made.sources |= {f"launch.{key}": f"as {like.name}" for key in kept}
     return said
 
 
@@ -166,9 +165,8 @@ def _place(made: Draft, model: Model, cluster: Cluster, platform: Platform, node
     made.sources["launch.parallel"] = f"the fastest of {len(made.asked)} placements asked that fits, on fewest Sparks"
     if made.placement.fit.fits is not True:
         made.sources["launch.parallel"] = f"none of {len(made.asked)} placements asked is sure to fit; the nearest"
-    for key, value in made.placement.changes.items():
-        launch[key] = value
-        made.sources[f"launch.{key}"] = "so that it fits"
+    launch |= made.placement.changes
+    made.sources |= {f"launch.{key}": "so that it fits" for key in made.placement.changes}
 
 
 def _best(

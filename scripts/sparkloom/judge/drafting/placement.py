@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 from sparkloom.inputs.profile import FlagValue, Model, Parallel
 from sparkloom.judge.capacity import search
-from sparkloom.judge.capacity.speed import Speed
+from sparkloom.judge.capacity.speed import LEVELS, Speed
 from sparkloom.launch import engines
 from sparkloom.launch.memory.fit import Fit
 from sparkloom.launch.view import ModelView
 
 COUNTS = (1, 2, 4, 8)  # Sparks that people have together; another number is asked for by name
-LEVELS = (1, 4, 8)
 SHORT = 32_768  # tokens of context, below which fewer Sparks are no gain
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, floor
 
-from sparkloom.base.errors import InputError
+from sparkloom.base.errors import InputError, Problem
 from sparkloom.base.finding import Finding
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs import site_memory
@@ -98,8 +98,9 @@ class Hold:
 def of(serving: Serving, cluster: Cluster) -> list[Need]:
     """Of each entry; what nobody could launch anywhere is refused at its line."""
     found = [one(serving, number, cluster) for number in range(len(serving.entries))]
-    _tell_apart(serving, found)
-    _take_turns(serving, found)
+    for wrong in (_same_alias, _other_count):
+        if problems := list(wrong(serving, found)):
+            raise InputError(problems)
     return found
 
 
@@ -148,25 +149,21 @@ def _barred(parallel: Parallel, cluster: Cluster) -> str:
     return ""
 
 
-def _tell_apart(serving: Serving, found: Sequence[Need]) -> None:
+def _same_alias(serving: Serving, found: Sequence[Need]) -> Iterator[Problem]:
     """Requests find their group by its alias."""
     first: dict[str, Need] = {}
-    problems = []
     for need in found:
         if (other := first.setdefault(need.alias, need)) is not need:
             message = (
                 f"{need.name} and {other.name} both answer to '{need.alias}', and a request could mean either; write "
                 "`alias:` for one of them"
             )
-            problems.append(serving.problem(need.number, message, "same-alias"))
-    if problems:
-        raise InputError(problems)
+            yield serving.problem(need.number, message, "same-alias")
 
 
-def _take_turns(serving: Serving, found: Sequence[Need]) -> None:
+def _other_count(serving: Serving, found: Sequence[Need]) -> Iterator[Problem]:
     """As many Sparks for each of a turn: how many is known once the profiles are read."""
     first: dict[str, Need] = {}
-    problems = []
     for need in found:
         other = first.setdefault(need.turn, need) if need.turn else need
         if other.count != need.count:
@@ -175,9 +172,7 @@ def _take_turns(serving: Serving, found: Sequence[Need]) -> None:
                 f"{_sparks(other.count)}; they take turns in one place: write `nodes: {other.count}`, or another turn"
             )
             key = "turns" if need.entry.nodes is None else "nodes"
-            problems.append(serving.problem(need.number, message, "turns-differ", key))
-    if problems:
-        raise InputError(problems)
+            yield serving.problem(need.number, message, "turns-differ", key)
 
 
 def _sparks(count: int) -> str:
@@ -222,10 +217,6 @@ def room_mib(platform: Platform) -> int:
     return max(0, floor((free_gib(platform) - constants.GUARD_FLOOR_GIB.number) * MIB))
 
 
-def share_mib(fraction: float, platform: Platform) -> int:
-    return ceil(fraction * platform.usable_gib * MIB)
-
-
 def spots(sparks: Mapping[str, Platform]) -> tuple[Spot, ...]:
     return tuple(Spot(name, room_mib(spark)) for name, spark in sparks.items())
 
@@ -233,5 +224,6 @@ def spots(sparks: Mapping[str, Platform]) -> tuple[Spot, ...]:
 def want(need: Need, sparks: Mapping[str, Platform], fraction: float | None) -> Want:
     """The same as plain data, with a share or with Sparks of its own."""
     able = frozenset(name for name, spark in sparks.items() if need.held(spark, fraction).fit.fits is not False)
-    share = None if fraction is None else share_mib(fraction, next(iter(sparks.values())))
+    spark = next(iter(sparks.values()))
+    share = None if fraction is None else ceil(fraction * spark.usable_gib * MIB)
     return Want(need.name, need.count, able, share, need.entry.pinned, need.count > 1, need.turn)

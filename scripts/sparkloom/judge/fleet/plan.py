@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -202,7 +203,7 @@ def _cause(problem: Problem | None) -> str:
     if problem is None:
         return ""
     loose = tuple(replace(want, fixed=()) for want in problem.wants)
-    try:
+    with contextlib.suppress(Undecided):
         if problem.functions and packing.fits(replace(problem, functions=tuple(range(advice.MOST_FUNCTIONS)))):
             return (
                 f"; groups of several Sparks that share one need a function of each rail each, and there are "
@@ -210,6 +211,4 @@ def _cause(problem: Problem | None) -> str:
             )
         if packing.fits(replace(problem, wants=loose)):
             return "; they do not fit on the Sparks that `nodes:` names"
-    except Undecided:
-        pass
     return ""

@@ -124,10 +124,8 @@ def needed(unit: str) -> int:
 
 
 def _repeats(period: int) -> int:
-    for longest, repeats in ((40, 14), (100, 12), (250, 7), (600, 5), (1500, 4)):
-        if period <= longest:
-            return repeats
-    return 3
+    steps = ((40, 14), (100, 12), (250, 7), (600, 5), (1500, 4))
+    return next((repeats for longest, repeats in steps if period <= longest), 3)
 
 
 def is_row(unit: str) -> bool:

@@ -56,11 +56,8 @@ class _Text:
         joined = "".join(self._pending)
         self._judged += len(joined)
         self._pending, self._waiting = [], 0
-        for start in range(0, len(joined), 4 * BATCH):
-            symptom = self._judge(joined[start : start + 4 * BATCH])
-            if symptom:
-                return symptom
-        return None
+        pieces = (joined[start : start + 4 * BATCH] for start in range(0, len(joined), 4 * BATCH))
+        return next(filter(None, map(self._judge, pieces)), None)
 
     def _judge(self, batch: str) -> Symptom | None:
         for detector in self._all:

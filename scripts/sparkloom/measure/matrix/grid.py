@@ -124,13 +124,10 @@ def collect(
 
 
 def _reported(cell: Cell, result: CellResult | None) -> ReportedCell:
+    if result is None and cell.skipped:  # why stands in a section of its own
+        return ReportedCell(cell, None, "skipped", [", ".join(dict.fromkeys(cell.rules))])
     if result is None:
-        return ReportedCell(
-            cell,
-            None,
-            "skipped" if cell.skipped else None,
-            [", ".join(dict.fromkeys(cell.rules))] if cell.skipped else [],  # why stands in a section of its own
-        )
+        return ReportedCell(cell, None, None)
     notes = [result.note] if result.note else []
     notes += [f"rule {rule}" for rule in result.matched_rules]
     return ReportedCell(cell, result, _status(cell, result, notes), notes)

@@ -138,10 +138,8 @@ def _alone(folder: Path, progress: GridProgress) -> Iterator[int]:
 def _lives(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return True
 
 

@@ -51,12 +51,9 @@ def firewall() -> Data:
 
 def listening(wanted: Iterable[int]) -> list[Data]:
     """Who listens on these TCP ports: process and unit, where they can be told, and whether the unit is ours."""
-    open_: dict[str, int] = {}
-    for table in ("tcp", "tcp6"):
-        for line in text(PROC / "net" / table).splitlines()[1:]:
-            words = line.split()
-            if words[3] == LISTENS:
-                open_[words[9]] = int(words[1].rpartition(":")[2], 16)
+    tables = [text(PROC / "net" / name).splitlines()[1:] for name in ("tcp", "tcp6")]
+    known = [line.split() for lines in tables for line in lines]
+    open_ = {row[9]: int(row[1].rpartition(":")[2], 16) for row in known if row[3] == LISTENS}
     held = {inode: port for inode, port in open_.items() if port in set(wanted)}
     owners = holders(set(held)) if held else {}
     nobody = {"pid": 0, "name": "", "unit": "", "ours": False}

@@ -7,7 +7,7 @@ follow each other, Validity { notBefore, notAfter }, each a UTCTime or a General
 from __future__ import annotations
 
 import base64
-import binascii
+import contextlib
 import glob
 import re
 import ssl
@@ -46,28 +46,22 @@ class Ends:
 def _of_files(patterns: Iterable[str]) -> Iterator[float]:
     for pattern in patterns:
         for name in sorted(glob.glob(pattern)):  # noqa: PTH207 - a whole pattern, from the root
-            try:
+            with contextlib.suppress(OSError):
                 yield from ends(Path(name).read_text(errors="replace")[:LONGEST])
-            except OSError:
-                continue
 
 
 def _of_endpoint(where: str) -> Iterator[float]:
     """Whatever it shows, trusted or not: only its end is asked."""
     host, _, port = where.rpartition(":")
-    try:
+    with contextlib.suppress(OSError, ValueError):
         yield from ends(ssl.get_server_certificate((host, int(port)), timeout=SECONDS))
-    except (OSError, ValueError):
-        return
 
 
 def ends(text: str) -> Iterator[float]:
     """Of every certificate in a PEM text."""
     for body in PEM.findall(text):
-        try:
+        with contextlib.suppress(ValueError):  # no base64 is one too
             yield not_after(base64.b64decode("".join(body.split()), validate=True))
-        except (ValueError, binascii.Error):
-            continue
 
 
 def ended(text: str) -> str:

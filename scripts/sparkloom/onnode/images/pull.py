@@ -6,6 +6,7 @@ of root's until it is imported; its file's name bears its size and time, so that
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
@@ -122,11 +123,9 @@ def _measured(content: Path, layers: list[dict[str, Any]]) -> Progress:
 def _moving(ingest: Path) -> Iterator[tuple[str, int]]:
     """Digest of each layer on its way, and its bytes so far."""
     for folder in ingest.glob("*"):
-        try:
+        with contextlib.suppress(OSError):
             name = (folder / "ref").read_text().strip()
             yield "sha256:" + name.rpartition("sha256:")[2], (folder / "data").stat().st_size
-        except OSError:
-            continue
 
 
 class Pull(Background):

@@ -47,14 +47,10 @@ def state(pod: Any) -> State:
     """What Kubernetes says about a pod, in one word where it has one."""
     statuses = pod.status.container_statuses or []
     engine = statuses[0] if statuses else None
-    reason = ""
-    for condition in pod.status.conditions or []:
-        if condition.type == "PodScheduled" and condition.status == "False":
-            reason = f"{condition.reason}: {condition.message}"
-    if engine and engine.state.waiting:
-        reason = engine.state.waiting.reason + (
-            f": {engine.state.waiting.message}" if engine.state.waiting.message else ""
-        )
+    unplaced = _condition(pod, "PodScheduled", "False")
+    reason = f"{unplaced.reason}: {unplaced.message}" if unplaced else ""
+    if engine and (waiting := engine.state.waiting):
+        reason = waiting.reason + (f": {waiting.message}" if waiting.message else "")
     if engine and engine.state.terminated:
         reason = f"exited {engine.state.terminated.exit_code}"
     return State(
@@ -71,6 +67,11 @@ def state(pod: Any) -> State:
     )
 
 
+def _condition(one: Any, kind: str, status: str) -> Any:
+    """Of a pod or a node; None where it does not say so."""
+    return next((c for c in one.status.conditions or () if (c.type, c.status) == (kind, status)), None)
+
+
 def _last_words(engine: Any) -> str:
     """What the container said before it last ended, as the kubelet kept it."""
     for ended in (engine.state, engine.last_state) if engine else ():
@@ -81,12 +82,8 @@ def _last_words(engine: Any) -> str:
 
 def since(pods: Iterable[Any]) -> str:
     """When the last rank became ready: a run that changes nothing does not change it either."""
-    times = [
-        condition.last_transition_time
-        for pod in pods
-        for condition in pod.status.conditions or []
-        if condition.type == "Ready" and condition.status == "True" and condition.last_transition_time
-    ]
+    told = [_condition(pod, "Ready", "True") for pod in pods]
+    times = [one.last_transition_time for one in told if one and one.last_transition_time]
     return utc(max(times)) if times else ""
 
 
@@ -96,7 +93,7 @@ def utc(time: datetime) -> str:
 
 def ready(one: Any) -> bool:
     """Whether a pod is Ready; or a node, from which the cluster hears then."""
-    return any(c.type == "Ready" and c.status == "True" for c in one.status.conditions or [])
+    return _condition(one, "Ready", "True") is not None
 
 
 def unready_since(node: Any) -> str:
@@ -163,9 +160,8 @@ def explained(told: str, place: str) -> str:
 
 
 def _unplaced(pod: Any, place: str) -> str:
-    for condition in pod.status.conditions or []:
-        if condition.type == "PodScheduled" and condition.status == "False":
-            return f"no room for it on {place}: {_short(condition.message or condition.reason)}"
+    if unplaced := _condition(pod, "PodScheduled", "False"):
+        return f"no room for it on {place}: {_short(unplaced.message or unplaced.reason)}"
     return ""
 
 

@@ -120,12 +120,10 @@ class StatusLog:
             self._write(f"[sparkloom rank {self.rank} epoch {self.epoch}] status: {self.file}: {error.strerror}")
 
     def _write(self, line: str) -> None:
-        with self._lock:
-            try:
-                sys.stdout.write(line + "\n")
-                sys.stdout.flush()
-            except (BrokenPipeError, ValueError):
-                pass  # nobody reads the log any more; the group goes on
+        # nobody reads the log any more; the group goes on
+        with self._lock, contextlib.suppress(BrokenPipeError, ValueError):
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
 
 
 def shape(text: str) -> str:

@@ -5,6 +5,7 @@ System, kernel, driver, clock, memory, disks, network ports and who defines them
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -78,10 +79,8 @@ def content_gib(folder: str) -> float:
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:
-            try:
+            with contextlib.suppress(OSError):
                 total += os.lstat(f"{place}/{name}").st_blocks * 512
-            except OSError:
-                continue
     return total / GIB
 
 

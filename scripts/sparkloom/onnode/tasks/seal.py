@@ -12,7 +12,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypedDict
 
@@ -48,10 +48,8 @@ class Copier:
         if depth > DEEPEST:
             raise DoesNotFit(f"more than {DEEPEST} folders lie within each other")
         for name in sorted(os.listdir(source)):
-            try:
+            with suppress(FileNotFoundError):  # a compiler's own, gone meanwhile
                 self._entry(name, source, target, depth)
-            except FileNotFoundError:
-                continue  # a compiler's own, gone meanwhile
 
     def _entry(self, name: str, source: int, target: int, depth: int) -> None:
         kind = os.stat(name, dir_fd=source, follow_symlinks=False).st_mode

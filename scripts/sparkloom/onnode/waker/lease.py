@@ -5,6 +5,7 @@ The one that does not hold it holds requests, and passes them on, as the other d
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -49,12 +50,10 @@ class Lease:
     def release(self) -> None:
         """At once, so that the next one need not wait."""
         self.released = True
-        try:
+        with contextlib.suppress(Unreached):  # it ends by itself
             found = self._read()
             if (found.get("spec") or {}).get("holderIdentity") == self.me:
                 self._write(found, "")
-        except Unreached:
-            pass  # it ends by itself
 
     def _read(self) -> dict[str, Any]:
         try:
