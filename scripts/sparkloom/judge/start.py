@@ -49,15 +49,13 @@ def start(
         why, by = (_first(wrong[0].message), wrong[0].rule) if wrong else ("it does not fit", "does-not-fit")
         return Start(WILL_NOT, why, f"certain, by {by}", "")
     if undecided and not measured:
-        return Start(
-            MAY_NOT, _first(undecided[0].message), undecided[0].message.partition("; ")[2] or "not known here", ""
-        )
+        first, _, sure = undecided[0].message.partition("; ")
+        return Start(MAY_NOT, _first(first), sure or "not known here", "")
     if decisive:
         guess, count = decisive[0], f"{len(decisive)} guesses decide" if decisive[1:] else "a guess decides"
-        why = guess.why if guess.about == "facts" else f"{guess.what}: {guess.why}"
-        return Start(
-            MAY_NOT, "its release is a guess" if guess.about == "release" else _first(why), count, guess.instead
-        )
+        told = guess.why if guess.about == "facts" else f"{guess.what}: {guess.why}"
+        why = "its release is a guess" if guess.about == "release" else _first(told)
+        return Start(MAY_NOT, why, count, guess.instead)
     if fits is None:
         return Start(MAY_NOT, RANGE, "computed", memory)
     if any(finding.severity == "warning" for finding in tight):

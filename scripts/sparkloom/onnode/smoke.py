@@ -83,7 +83,7 @@ def _read(connection: HTTPConnection, answer: Answer, begun: float, say: Callabl
     if response.status != 200:
         raise NoAnswer(f"the engine answered {response.status}: {response.read(300).decode(errors='replace')}")
     first = last = 0.0
-    chunks, voice = 0, Voice(say)
+    chunks, thinking = 0, False
     for event in _events(response):
         if failed := sse.error(event):
             raise NoAnswer(f"the engine broke off after {chunks} chunks: {failed}")
@@ -94,8 +94,11 @@ def _read(connection: HTTPConnection, answer: Answer, begun: float, say: Callabl
                 first = first or last
                 chunks += 1
             for channel, text in said:
-                voice.says(text, thinking=channel == "reasoning")
-                if channel == "reasoning":
+                if thinking != (channel == "reasoning"):  # a model that only answers needs no heads
+                    thinking = not thinking
+                    say("[thinking] " if thinking else "\n[answer] ")
+                say(text)
+                if thinking:
                     answer.reasoning += text
                 else:
                     answer.text += text
@@ -104,20 +107,6 @@ def _read(connection: HTTPConnection, answer: Answer, begun: float, say: Callabl
     answer.first_token_ms = (first - begun) * 1000
     if last > first:
         answer.tokens_per_second = (answer.tokens - 1) / (last - first)
-
-
-class Voice:
-    """What a model thinks before it answers is told apart from the answer; a model that only answers needs no heads."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-        self._thinking = False
-
-    def says(self, text: str, *, thinking: bool) -> None:
-        if thinking != self._thinking:
-            self._say("[thinking] " if thinking else "\n[answer] ")
-            self._thinking = thinking
-        self._say(text)
 
 
 def _events(response: HTTPResponse) -> Iterator[dict[str, Any]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from sparkloom.judge.fleet.problem import Place, Problem, Seat, Undecided, Want
 
@@ -41,7 +42,7 @@ def solve(problem: Problem) -> dict[str, Seat] | None:
 def _least(search: Search, budget: Budget, what: str, tried: range) -> Budget:
     """The budget with as little of one thing as will do, everything dearer as it is."""
     for amount in tried:
-        asked = replace(budget, **{what: amount})
+        asked = budget._replace(**{what: amount})
         if search.run(asked) is not None:
             return asked
     return budget
@@ -57,8 +58,7 @@ class _State:
     functions: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(NamedTuple):
     """What a search may still spend, the dearest first."""
 
     moves: int = ENDLESS
@@ -66,12 +66,7 @@ class Budget:
     sharing: int = ENDLESS
 
     def less(self, *spent: int) -> Budget:
-        had = (self.moves, self.shifts, self.sharing)
-        return Budget(*(ENDLESS if have == ENDLESS else have - cost for have, cost in zip(had, spent, strict=True)))
-
-    @property
-    def overdrawn(self) -> bool:
-        return min(self.moves, self.shifts, self.sharing) < 0
+        return Budget(*(ENDLESS if have == ENDLESS else have - cost for have, cost in zip(self, spent, strict=True)))
 
 
 class Search:
@@ -131,7 +126,7 @@ class Search:
         place = self.places[depth]
         for seat in self._seats(depth, place, states):
             left = budget.less(*self._cost(place, seat, states))
-            if left.overdrawn:
+            if min(left) < 0:
                 continue
             rest = self._from(depth + 1, self._taken(place.want, seat, states), left)
             if rest is not None:

@@ -25,14 +25,10 @@ PLAN = Path("/etc/sparkloom/functions.json")
 
 def recover(rails: list[rail.Rail], young: float) -> Steps:
     """Planned functions that are missing on the host and that a dead namespace holds."""
-    missing = {
-        f["mac"].lower(): (f["interface"], (each.pf / f"device/virtfn{f['vf']}").resolve().name)
-        for each in rails
-        for f in each.plan["functions"]
-        if not each.address(f["interface"])
-    }
-    wanted = {mac: name for mac, (name, _) in missing.items()}
-    yield from back(wanted, {place: name for name, place in missing.values()}, young)
+    missing = [(r, f) for r in rails for f in r.plan["functions"] if not r.address(f["interface"])]
+    by_mac = {f["mac"].lower(): f["interface"] for _, f in missing}
+    by_pci = {(r.pf / f"device/virtfn{f['vf']}").resolve().name: f["interface"] for r, f in missing}
+    yield from back(by_mac, by_pci, young)
 
 
 def port_home(each: rail.Rail, young: float) -> Steps:

@@ -7,6 +7,7 @@ person.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -122,31 +123,22 @@ def _weights(state: State) -> Iterator[Sample]:
         yield {}, float(len(state.status["weights"]))
 
 
-def _bytes(state: State) -> Iterator[Sample]:
-    for rail, port in _ports(state):
-        for direction, name in (("sent", "port_xmit_data"), ("received", "port_rcv_data")):
-            if (count := _count(port / "counters" / name)) is not None:
-                yield {"rail": rail, "device": port.parents[1].name, "direction": direction}, count * WORD
-
-
-def _errors(state: State) -> Iterator[Sample]:
-    for rail, port in _ports(state):
-        for name in ERRORS:
-            if (count := _count(port / "hw_counters" / name)) is not None:
-                yield {"rail": rail, "device": port.parents[1].name, "error": name}, count
-
-
-def _ports(state: State) -> Iterator[tuple[str, Path]]:
+def _counted(label: str, files: Mapping[str, str], unit: int = 1) -> Callable[[State], Iterator[Sample]]:
     """Of the functions that this rank has: what other groups and the host send is not in them."""
-    for rail in state.plan.member(state.rank).rails if state.plan.rdma else ():
-        yield rail.name, Path(state.plan.sys) / "infiniband" / rail.hca / "ports/1"
+
+    def read(state: State) -> Iterator[Sample]:
+        for rail in state.plan.member(state.rank).rails if state.plan.rdma else ():
+            port = Path(state.plan.sys) / "infiniband" / rail.hca / "ports/1"
+            for name, file in files.items():
+                with contextlib.suppress(OSError, ValueError):  # without this counter, or "N/A (no PMA)"
+                    count = float((port / file).read_text()) * unit
+                    yield {"rail": rail.name, "device": rail.hca, label: name}, count
+
+    return read
 
 
-def _count(file: Path) -> float | None:
-    try:
-        return float(file.read_text())
-    except (OSError, ValueError):  # a device without this counter, or "N/A (no PMA)"
-        return None
+_bytes = _counted("direction", {"sent": "counters/port_xmit_data", "received": "counters/port_rcv_data"}, WORD)
+_errors = _counted("error", {name: f"hw_counters/{name}" for name in ERRORS})
 
 
 def _connections(state: State) -> Iterator[Sample]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
 
 from sparkloom.onnode import stopping
 from sparkloom.onnode.kube import Unreached
@@ -20,10 +19,7 @@ from sparkloom.onnode.waker.state import Act, Group, GroupsFile, Seen, Use
 EVERY, MOVING = 4.0, 2.0  # seconds between looks; while something starts or goes
 
 
-class Look(NamedTuple):
-    seen: dict[str, Seen]
-    uses: dict[str, Use]
-    problems: list[str]
+Look = tuple[dict[str, Seen], dict[str, Use], list[str]]  # the last: what could not be seen
 
 
 class Controller:
@@ -101,7 +97,7 @@ class Controller:
         listed = tuple(state.group for state in self.groups.states.values())
         began = self.groups.clock()
         try:
-            look = self.look(listed, began)
+            found, uses, problems = self.look(listed, began)
         except Unreached as error:
             answering = self._answering(listed)
             with self.changed:
@@ -109,10 +105,10 @@ class Controller:
                     self.groups.answers(name)
             return str(error)
         with self.changed:
-            for name, seen in look.seen.items():
-                self.groups.looked(name, seen, look.uses.get(name, "used"))
+            for name, seen in found.items():
+                self.groups.looked(name, seen, uses.get(name, "used"))
             self.looked = began
-        return "; ".join(look.problems)
+        return "; ".join(problems)
 
     def look(self, listed: tuple[Group, ...], at: float) -> Look:
         """`Unreached` where the cluster's API says nothing."""
@@ -129,7 +125,7 @@ class Controller:
         for group, (ready, down) in zip(up, said, strict=True):
             routed = use.routed(group, counts)
             seen[group.name] = seen[group.name]._replace(ready=ready, down=down, routed=routed)
-        return Look(seen, self._uses(listed, [group for group in up if seen[group.name].ready], counts), problems)
+        return seen, self._uses(listed, [group for group in up if seen[group.name].ready], counts), problems
 
     def _said_of(self, group: Group, head: str) -> tuple[bool, str]:
         if self.cluster.ready(group):
