@@ -54,7 +54,8 @@ def sentence(profile: Profile) -> str:
     if best is None:
         return "nothing is recorded that was run; every value is a guess until `sparkloom bench` says otherwise"
     departures = differences(profile)
-    if not departures and not _names_flags(best):
+    names_flags = set(best.config or {}) - {"parallel", "transport"}
+    if not departures and not names_flags:
         return f"the {best.status} figures{_figures(best)} came without their flags; the shipped ones may not be theirs"
     if not departures:
         return ""
@@ -102,10 +103,6 @@ def entry(loaded: LoadedProfile) -> dict[str, Any]:
         **{key: getattr(best, key, None) for key in ("source", "date")},
         "differs": [difference.key for difference in differences(profile)],
     }  # fmt: skip
-
-
-def _names_flags(entry: Evidence) -> bool:
-    return bool(set(entry.config or {}) - {"parallel", "transport"})
 
 
 def _weight(entry: Evidence) -> tuple[int, bool, float, float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from sparkloom.inputs.profile import FlagValue, Model, Parallel
@@ -96,16 +96,14 @@ def _requests(view: ModelView, enough: Enough) -> Change | None:
     return _first(view, needs.running_flag, f"{running:,}", _halves(running), enough)
 
 
-def _halves(number: int) -> list[int]:
-    halves = []
+def _halves(number: int) -> Iterator[int]:
     while number > 1:
         number //= 2
-        halves.append(number)
-    return halves
+        yield number
 
 
 def _first(
-    view: ModelView, flag: str, old: str, values: Sequence[int] | Sequence[float], enough: Enough
+    view: ModelView, flag: str, old: str, values: Iterable[int] | Iterable[float], enough: Enough
 ) -> Change | None:
     changes = (_set(view, flag, old, value) for value in values)
     return next((change for change in changes if enough(change.view)), None)

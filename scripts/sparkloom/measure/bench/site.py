@@ -156,14 +156,13 @@ class Site:
             return {}
         stale = [pod.metadata.name for pod in pods
                  if (pod.metadata.annotations or {}).get(names.CONFIG_HASH) != record["config_hash"]]  # fmt: skip
-        images = sorted(
-            {status.image_id for pod in pods for status in pod.status.container_statuses or [] if status.image_id}
-        )
+        statuses = [status for pod in pods for status in pod.status.container_statuses or []]
+        images = sorted({status.image_id for status in statuses if status.image_id})
         found: dict[str, Any] = {
             "image_digest": images[0] if len(images) == 1 else images or unknown("no container has started"),
             "env": {pod.metadata.labels.get(names.RANK, "?"): _env(pod) for pod in pods},
             "driver": self._driver({pod.spec.node_name for pod in pods}),
-            "restarts": sum(status.restart_count for pod in pods for status in pod.status.container_statuses or []),
+            "restarts": sum(status.restart_count for status in statuses),
             "since": min(str(pod.status.start_time) for pod in pods),
         }
         if stale:

@@ -17,7 +17,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -105,7 +105,8 @@ class Cell:
 
     @property
     def overrides(self) -> list[str]:
-        return overrides(self.settings)
+        """The settings as `--set` texts."""
+        return [f"{name}={json.dumps(value)}" for name, value in self.settings.items()]
 
 
 class Level(BaseModel):
@@ -173,11 +174,6 @@ def cell_id(profile: str, settings: Mapping[str, Value]) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:10]
 
 
-def overrides(settings: Mapping[str, Value]) -> list[str]:
-    """The settings as `--set` texts."""
-    return [f"{name}={json.dumps(value)}" for name, value in settings.items()]
-
-
 def combinations(spec: Spec) -> Iterator[dict[str, Value]]:
     """The cartesian product without what is excluded, the last axis turning fastest."""
     for values in itertools.product(*spec.axes.values()):
@@ -202,17 +198,17 @@ def cells(spec: Spec, text: Document, *, try_known_bad: bool = False) -> list[Ce
 
 
 def _cell(spec: Spec, cluster: Any, number: int, settings: dict[str, Value], try_known_bad: bool) -> Cell:
-    name = cell_id(spec.profile, settings)
+    cell = Cell(number, cell_id(spec.profile, settings), settings)
     try:
-        judged = case.judge(spec.profile, cluster, overrides=overrides(settings))
+        judged = case.judge(spec.profile, cluster, overrides=cell.overrides)
     except InputError as error:
-        return Cell(number, name, settings, ("invalid",), tuple(problem.message for problem in error.problems))
+        return replace(cell, rules=("invalid",), reasons=tuple(problem.message for problem in error.problems))
     computed = speed.Speed(judged.launch.view())
-    bounds = {n: computed.bound(n) for n in spec.bench.concurrency}
+    cell = replace(cell, bounds={n: computed.bound(n) for n in spec.bench.concurrency})
     if try_known_bad or not judged.errors:
-        return Cell(number, name, settings, bounds=bounds)
+        return cell
     rules, reasons = zip(*((finding.rule, finding.message) for finding in judged.errors), strict=True)
-    return Cell(number, name, settings, rules, reasons, bounds)
+    return replace(cell, rules=rules, reasons=reasons)
 
 
 def read_results(folder: Path) -> dict[str, CellResult]:
