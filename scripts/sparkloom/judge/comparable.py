@@ -65,11 +65,8 @@ def compare(one: Measured, other: Measured) -> Comparison:
             unknown.append(key)
         elif _apart(key, left, right, speculates):
             spoilt.append(f"{key}: {left} and {right}")
-    differs = [
-        f"{key}: {one.facts[key]} and {other.facts[key]}"
-        for key in (*SUBJECTS, "speculation")
-        if one.facts[key] != other.facts[key]
-    ]
+    other_keys = [key for key in (*SUBJECTS, "speculation") if one.facts[key] != other.facts[key]]
+    differs = [f"{key}: {one.facts[key]} and {other.facts[key]}" for key in other_keys]
     return Comparison(one, other, tuple(spoilt), tuple(differs), tuple(unknown))
 
 

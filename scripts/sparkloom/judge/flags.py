@@ -213,12 +213,9 @@ def _likeness(key: str, name: str) -> float:
 @lru_cache
 def _every_name(engine: str) -> frozenset[str]:
     """Every flag that any release with a catalog knows, as profiles spell it."""
-    return frozenset(
-        _key(spelling)
-        for release in releases.known(engine)
-        for spelling in engines.catalog(engine, release).spellings
-        if spelling.startswith("--")
-    )
+    catalogs = [engines.catalog(engine, release) for release in releases.known(engine)]
+    spellings = {spelling for catalog in catalogs for spelling in catalog.spellings}
+    return frozenset(_key(spelling) for spelling in spellings if spelling.startswith("--"))
 
 
 def _key(flag: str) -> str:

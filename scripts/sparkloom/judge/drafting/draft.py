@@ -184,11 +184,8 @@ def _with_tables_on_disk(made: Draft, model: Model, cluster: Cluster, platform: 
     if other.fit.fits is not True or (before.fit.fits and before.parallel.nodes <= other.parallel.nodes):
         del part["lives"]
         return
-    held = (
-        f"{before.parallel.nodes} Sparks hold them in memory"
-        if before.fit.fits
-        else "no number of Sparks asked holds them"
-    )
+    enough = f"{before.parallel.nodes} Sparks hold them in memory"
+    held = enough if before.fit.fits else "no number of Sparks asked holds them"
     made.unknown.append(
         f"{TABLES} ({part['size_gb']:g} GB) are counted on NVMe (lives: disk), which needs a build of the engine that "
         f"leaves them there: {held}"

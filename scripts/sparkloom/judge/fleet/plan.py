@@ -62,13 +62,11 @@ def _held(need: Need, running: Placed) -> Held:
 
 def _packed(blank: FleetPlan, seats: Mapping[str, Seat], known: Mapping[str, Placed]) -> FleetPlan:
     worst = [_worst(need, seats[need.name].nodes, blank.sparks) for need in blank.unplaced]
-    placed = [
-        _placed(need, seats[need.name], hold, known.get(need.name))
-        for need, hold in zip(blank.unplaced, worst, strict=True)
-    ]
+    held = list(zip(blank.unplaced, worst, strict=True))
+    placed = [_placed(need, seats[need.name], hold, known.get(need.name)) for need, hold in held]
     grouped = [
         Grouped(group, need, hold.fit, known[need.name].nodes if need.name in known else ())
-        for need, hold, group in zip(blank.unplaced, worst, groups.allocate(placed, known), strict=True)
+        for (need, hold), group in zip(held, groups.allocate(placed, known), strict=True)
     ]
     unsure = [one for one in grouped if one.fit.fits is None]
     # of two groups with one profile everything is said once

@@ -51,14 +51,9 @@ def order(wanted: Sequence[Placed], runs: Mapping[str, Sequence[str]]) -> list[W
         sleep = [name for name in up if name not in ends and turns.get(name) in begun and name not in asleep]
         asleep = (asleep | set(sleep)) - names
         others = {node for name, nodes in up.items() if name not in asleep for node in nodes}
-        waves.append(
-            Wave(
-                tuple(name for name in runs if name in over),
-                (*(one.name for one in side), *(staying if not waves else ())),
-                tuple(sorted(taken - others)),
-                tuple(sleep),
-            )
-        )
+        stop = tuple(name for name in runs if name in over)
+        start = (*(one.name for one in side), *(staying if not waves else ()))
+        waves.append(Wave(stop, start, tuple(sorted(taken - others)), tuple(sleep)))
         up |= {one.name: frozenset(one.nodes) for one in side}
         ends -= names
     return waves

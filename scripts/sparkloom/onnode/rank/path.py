@@ -56,12 +56,8 @@ async def listen(plan: GroupPlan, rank: int, mark: str) -> dict[str, Echo]:
 
 async def faults(plan: GroupPlan, rank: int, echoes: dict[str, Echo]) -> list[str]:
     """One sentence per rail and peer that full frames do not reach."""
-    ends = [
-        (member, rail)
-        for member in plan.members
-        for rail in member.rails
-        if member.rank != rank and rail.name in echoes
-    ]
+    others = [member for member in plan.members if member.rank != rank]
+    ends = [(member, rail) for member in others for rail in member.rails if rail.name in echoes]
     return [text for text in await asyncio.gather(*(_probe(plan, echoes[r.name], m, r) for m, r in ends)) if text]
 
 
