@@ -163,10 +163,9 @@ def find(launch: Launch, limit: int = 5) -> list[Near]:
 
 def _near(row: Row, asked: Mapping[str, Any]) -> Near:
     measured = _all_measured()[str(row["id"])]
-    differences = tuple(
-        (name, asked.get(name), measured.get(name)) for name in WEIGHTS if asked.get(name) != measured.get(name)
-    )
-    return Near(row, round(sum(WEIGHTS[name] for name, _, _ in differences), 3), differences)
+    names = [name for name in WEIGHTS if asked.get(name) != measured.get(name)]
+    differences = tuple((name, asked.get(name), measured.get(name)) for name in names)
+    return Near(row, round(sum(WEIGHTS[name] for name in names), 3), differences)
 
 
 @cache

@@ -134,9 +134,8 @@ class Speed:
 
     def _drafting_steps(self, speculation: Speculation) -> int:
         """A draft model that makes all of its tokens at once takes one step for them."""
-        told = str(
-            self.view.mapping("speculative_config").get("method") or self.view.flags.get("speculative_algorithm")
-        )
+        method = self.view.mapping("speculative_config").get("method")
+        told = str(method or self.view.flags.get("speculative_algorithm"))
         return 1 if told.lower().startswith(AT_ONCE) else speculation.steps
 
     def _draft(self, batch: float) -> float:

@@ -61,9 +61,8 @@ def fewest_bytes(view: ModelView, needs: Requirements) -> float:
     states = 2 * state.slot_bytes(model, parallel, needs.state_element) * parallel.pp
     experts = 0.0
     if model.experts:
-        experts = (
-            model.experts.active * weights.expert_bytes(model, model.experts) / parallel.expert_ranks * model.layers.moe
-        )
+        each = weights.expert_bytes(model, model.experts)
+        experts = model.experts.active * each / parallel.expert_ranks * model.layers.moe
     return always + experts + states
 
 

@@ -222,9 +222,8 @@ def _resolved(made: Draft, cluster: Cluster) -> Launch:
     wanted = made.data["launch"]["parallel"]
     if wanted["nodes"] <= len(cluster.nodes):
         return resolve(loaded(made), cluster)
-    short = Draft(
-        made.name, {**made.data, "launch": {**made.data["launch"], "parallel": {"nodes": 1, "tp": 1}}}, {}, []
-    )
+    launch = {**made.data["launch"], "parallel": {"nodes": 1, "tp": 1}}
+    short = Draft(made.name, {**made.data, "launch": launch}, {}, [])
     text = f"the inventory has {len(cluster.nodes)} Spark(s): rules were asked about one, not about {wanted['nodes']}"
     if text not in made.unknown:
         made.unknown.append(text)

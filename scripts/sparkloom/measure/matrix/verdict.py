@@ -53,12 +53,11 @@ def measured(
 ) -> CellVerdict:
     """Of the measurement. `alive`: the server still answers afterwards."""
     levels: Sequence[Mapping[str, Any]] = (document or {}).get("levels") or []
+    gone = "" if alive else "; nobody answers now"
     if not levels:
         if code is None:
             return CellVerdict("hang", "no level was measured before the time was up")
-        return CellVerdict(
-            "bench_crash", "nothing was measured" if alive else "nothing was measured; nobody answers now"
-        )
+        return CellVerdict("bench_crash", f"nothing was measured{gone}")
     reasons = (Level.model_validate(level).garbage(bounds.get(level["concurrency"])) for level in levels)
     if bad := next(filter(None, reasons), ""):
         return CellVerdict("garbage", bad)
@@ -71,7 +70,7 @@ def measured(
     if code is None or silent:
         return CellVerdict("hang", _of(dead) or why or "the measurement did not end")
     if not alive or dead is not None:
-        return CellVerdict("bench_crash", f"{_of(dead) or why}{'' if alive else '; nobody answers now'}".lstrip("; "))
+        return CellVerdict("bench_crash", f"{_of(dead) or why}{gone}".lstrip("; "))
     if errors or not document or not document.get("complete", True):
         return CellVerdict("partial", why or "not every level was measured")
     problems = document.get("problems") or []

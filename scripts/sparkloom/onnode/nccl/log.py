@@ -87,7 +87,7 @@ def judge(processes: Sequence[Process], *, rails: int = 2, nodes: int | None = N
     ranks.sort(key=lambda rank: (rank.rank is None, rank.rank or 0, rank.host, rank.pid))
     size = max((process.size for process in processes), default=0)
     known = {rank.rank for rank in ranks}
-    missing = [number for number in range(size) if number not in known] if any(p.size for p in processes) else []
+    missing = [number for number in range(size) if number not in known]
     verdict: Transport = min((rank.verdict for rank in ranks), key=WORST.__getitem__, default="failed")
     seen = max((process.nodes for process in processes if process.nodes), default=None)
     return Report(verdict, _summary(verdict, ranks, missing), ranks, rails, size, seen, missing, nodes)
