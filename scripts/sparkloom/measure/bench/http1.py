@@ -60,28 +60,25 @@ class Response:
             if not b"HTTP/1.".startswith(self._buffer[:7]) or len(self._buffer) > MOST_HEAD:
                 raise Garbled(f"expected an HTTP/1.1 answer, found {_quoted(self._buffer)}")
             return False
-        lines = self._buffer[:end].decode("latin-1").split("\r\n")
+        first, *lines = self._buffer[:end].decode("latin-1").split("\r\n")
         self._buffer = self._buffer[end + 4 :]
-        self._begin(lines)
-        return True
-
-    def _begin(self, lines: list[str]) -> None:
-        version, _, rest = lines[0].partition(" ")
+        version, _, rest = first.partition(" ")
         if version not in ("HTTP/1.1", "HTTP/1.0") or not (rest[:3].isascii() and rest[:3].isdigit()):
-            raise Garbled(f"expected an HTTP/1.1 answer, found {lines[0][:80]!r}")
+            raise Garbled(f"expected an HTTP/1.1 answer, found {first[:80]!r}")
         self.status = int(rest[:3])
         self.headers = {}
-        for line in lines[1:]:
+        for line in lines:
             name, colon, value = line.partition(":")
             if not colon:
                 raise Garbled(f"a header without a colon: {line[:80]!r}")
             self.headers[name.strip().lower()] = value.strip()
         if 100 <= self.status < 200:
-            return  # "go on": the answer itself follows
+            return True  # "go on": the answer itself follows
         self.keep_alive = version == "HTTP/1.1" and self.headers.get("connection", "").lower() != "close"
         if (coding := self.headers.get("content-encoding", "identity").lower()) != "identity":
             raise Garbled(f"the body is {coding}-encoded, which was not asked for")
         self._body()
+        return True
 
     def _body(self) -> None:
         if self.status in (204, 304):

@@ -52,12 +52,14 @@ class Node:
 
     def started(self) -> float:
         """When its unit began to run; 0 when it does not."""
-        shown = run("systemctl", "show", "-p", "ActiveEnterTimestampMonotonic", "--value", self.unit).stdout.strip()
-        micros = int(shown) if shown.isdigit() else 0
+        micros = self._number("ActiveEnterTimestampMonotonic")
         return time.time() - time.monotonic() + micros / 1e6 if micros else 0.0
 
     def ended(self) -> int:
-        shown = run("systemctl", "show", "-p", "NRestarts", "--value", self.unit).stdout.strip()
+        return self._number("NRestarts")
+
+    def _number(self, name: str) -> int:
+        shown = run("systemctl", "show", "-p", name, "--value", self.unit).stdout.strip()
         return int(shown) if shown.isdigit() else 0
 
     def log(self, since: float) -> list[Any]:

@@ -74,10 +74,7 @@ class Building(Background):
     def __init__(self, asked: dict[str, Any], run: Path = RUN) -> None:
         super().__init__(f"build {asked['image']} {asked['identity']}", run)
         self.asked, self.work = asked, Path(asked["work"]) / str(asked["identity"])[:16]
-
-    @property
-    def part(self) -> Path:
-        return self.work / f"{ARCHIVE}.part"
+        self.part = self.work / f"{ARCHIVE}.part"
 
     def start(self) -> dict[str, Any]:
         if not self._alive() and not (self.work / ARCHIVE).exists():

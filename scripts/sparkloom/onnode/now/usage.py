@@ -21,8 +21,7 @@ FAMILIES = {
 }
 FIGURES = ("requests", "refused", "prompt_tokens", "completion_tokens")
 
-Row = dict[str, int]
-Rows = dict[str, Row]  # by "person model"
+Rows = dict[str, dict[str, int]]  # figures by "person model"
 
 
 def counted(page: str) -> dict[str, int]:

@@ -17,11 +17,11 @@ from pathlib import Path
 from sparkloom.onnode.host import definitions, gpu, ground, pci
 from sparkloom.onnode.host import memory as host_memory
 from sparkloom.onnode.host import system as host
+from sparkloom.onnode.host.memory import GIB
 from sparkloom.onnode.host.read import run, text
 from sparkloom.onnode.task import Data, Task
 
 PROC = Path("/proc")
-GIB = 2**30
 LARGE = 16 << 20  # a block of free memory that a driver's large mappings and pinned buffers are made of
 
 

@@ -100,13 +100,9 @@ class Intake:
         os.fdatasync(self._file)
         self.part.replace(self.final)
         check.forget(self._file)
-        self.close()
+        os.close(self._file)
+        self._file = -1
         self._advance(self.have, done=True)
-
-    def close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
 
     def available(self, position: int, generation: int, patience: float) -> int:
         """How many bytes are there, waiting until it is more than `position`; -1 when it was started over."""
