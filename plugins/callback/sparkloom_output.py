@@ -105,15 +105,8 @@ class CallbackModule(Default):
         else:
             result.pop("exception", None)
 
-    def _dump_results(
-        self,
-        result: Any,
-        indent: int | None = None,
-        sort_keys: bool = True,
-        keep_invocation: bool = False,
-        serialize: bool = True,
-    ) -> Any:
+    def _dump_results(self, result: Any, *, serialize: bool = True, **how: Any) -> Any:
         said = "" if self._whole or not serialize else ending.words(result, ending.causes(self._current_task_result))
         if said:
             return "\n" + textwrap.indent(visible(said), " " * 4)
-        return super()._dump_results(result, indent, sort_keys, keep_invocation, serialize)
+        return super()._dump_results(result, serialize=serialize, **how)

@@ -68,7 +68,7 @@ class InCluster:
             raise Unreached(f"this pod has no access to the cluster's API: {error}") from None
         connection = http.client.HTTPSConnection(self.host, self.port, timeout=API_SECONDS, context=context)
         told = {**headers, "Authorization": f"Bearer {token}"}
-        return answered(connection, method, path, told, "the cluster's API", body)
+        return answered(connection, "the cluster's API", method, path, body, told)
 
 
 def asked(
@@ -76,20 +76,13 @@ def asked(
 ) -> bytes:
     """What a pod, a Service or an engine answers to a GET."""
     connection = http.client.HTTPConnection(address, port, timeout=seconds)
-    return answered(connection, "GET", path, headers or {}, who)
+    return answered(connection, who, "GET", path, None, dict(headers or {}))
 
 
-def answered(
-    connection: http.client.HTTPConnection,
-    method: str,
-    path: str,
-    headers: Mapping[str, str],
-    who: str,
-    body: str | None = None,
-) -> bytes:
+def answered(connection: http.client.HTTPConnection, who: str, *request: Any) -> bytes:
     """A 200 and all of its body, or why not; the connection ends with it."""
     try:
-        connection.request(method, path, body, headers=dict(headers))
+        connection.request(*request)
         answer = connection.getresponse()
         text = answer.read(MOST + 1)
     except (OSError, http.client.HTTPException) as error:

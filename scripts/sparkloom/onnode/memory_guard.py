@@ -89,9 +89,11 @@ class Guard:
     def look(self, now: float) -> None:
         memory = info(PROC)
         there = starts(*self.which)
+        clean = memory["Cached"] - memory.get("Shmem", 0) - memory.get("Mapped", 0)
+        short = memory["MemFree"] < self.floor < clean
         if there - self.seen:
             self.drop(now, f"{', '.join(sorted(pod for pod, _, _ in there - self.seen))} starts", memory)
-        elif self.short_of_free(memory) and now - self.dropped >= BETWEEN_DROPS_SECONDS and self.running(there):
+        elif short and now - self.dropped >= BETWEEN_DROPS_SECONDS and self.running(there):
             self.drop(now, f"{memory['MemFree']:.1f} GiB free while an engine is there", memory)
         self.seen = there
         self.below = self.below + 1 if memory["MemAvailable"] < self.floor else 0
@@ -99,10 +101,6 @@ class Guard:
             self.reported = False
         if self.below >= READINGS and now >= self.quiet_until:
             self.act(now, memory, there)
-
-    def short_of_free(self, memory: dict[str, float]) -> bool:
-        clean = memory["Cached"] - memory.get("Shmem", 0) - memory.get("Mapped", 0)
-        return memory["MemFree"] < self.floor < clean
 
     def running(self, there: set[tuple[str, str, str]]) -> dict[str, tuple[list[int], list[int]]]:
         return {pod: engine for pod, uid, _ in there if (engine := processes(uid))[1]}

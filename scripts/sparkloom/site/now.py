@@ -60,7 +60,7 @@ class FromHere:
             connection = self.reached.connect(name, port, POD_SECONDS)
         except (ApiException, OSError) as error:
             raise Unreached(f"{name} does not answer: {error or type(error).__name__}") from None
-        return kube.answered(connection, "GET", path, {}, name)
+        return kube.answered(connection, name, "GET", path)
 
 
 @dataclass(frozen=True)

@@ -16,32 +16,26 @@ _READ: dict[str, Any] = document.own(Path(__file__).with_suffix(".yml").read_tex
 ROUNDED: dict[str, float] = _READ["rounded"]
 NOT_COMPARED: list[str] = _READ["not_compared"]
 WEIGHTY: list[str] = _READ["weighty"]
+Part = Mapping[str, Any]  # of a model's facts
 NEAR = 0.01  # two words for what weighs the same
 
 
 def findings(loaded: LoadedProfile, facts: Drafted) -> list[Finding]:
     model = loaded.profile.model
+
+    def compared(loc: tuple[str, ...], own: Part, given: Part, theirs: Part) -> Iterator[Finding]:
+        for key in dict.fromkeys([*theirs, *given]):
+            if key in NOT_COMPARED or (key not in theirs and loc == ("model",)):
+                continue
+            here, there = own.get(key), theirs.get(key)
+            if isinstance(there, Mapping) and isinstance(here, Mapping):
+                yield from compared((*loc, key), here, given.get(key) or {}, there)
+            elif not _same(key, here, there, facts.otherwise if loc == ("model",) else {}):
+                yield _finding(loaded, (*loc, key), here, there, facts.sources)
+
+    # `own` has defaults too, `given` only what the file says: silence is no claim where the checkpoint has nothing.
     given, own = model.model_dump(exclude_defaults=True), model.model_dump()
-    return list(_compared(loaded, ("model",), own, given, facts.data, facts))
-
-
-def _compared(
-    loaded: LoadedProfile,
-    loc: tuple[str, ...],
-    own: Mapping[str, Any],
-    given: Mapping[str, Any],
-    theirs: Mapping[str, Any],
-    facts: Drafted,
-) -> Iterator[Finding]:
-    """`own` has defaults too, `given` only what the file says: silence is no claim where the checkpoint has nothing."""
-    for key in dict.fromkeys([*theirs, *given]):
-        if key in NOT_COMPARED or (key not in theirs and loc == ("model",)):
-            continue
-        here, there = own.get(key), theirs.get(key)
-        if isinstance(there, Mapping) and isinstance(here, Mapping):
-            yield from _compared(loaded, (*loc, key), here, given.get(key) or {}, there, facts)
-        elif not _same(key, here, there, facts.otherwise if loc == ("model",) else {}):
-            yield _finding(loaded, (*loc, key), here, there, facts.sources)
+    return list(compared(("model",), own, given, facts.data))
 
 
 def _same(key: str, here: Any, there: Any, otherwise: Mapping[str, float]) -> bool:

@@ -120,7 +120,8 @@ def judge(asked: dict[str, Any]) -> dict[str, Any]:
     except ImageError as error:
         by, refusals = "", [str(error)]
     free, available, serving = _free(by, Path(asked["work"])), memory.info().get("MemAvailable", 0.0), _engines(asked)
-    begun = Building(asked).number("begun") is not None  # what a build that goes on needs, it has in part
+    # what a build that goes on needs, it has in part
+    begun = Building(asked).number("begun") is not None
     for place, gb in () if begun else free.items():
         if gb < asked["disk_gb"]:
             refusals.append(f"{place} has {gb:.0f} GB free, the build needs {asked['disk_gb']:.0f} GB; make room there")

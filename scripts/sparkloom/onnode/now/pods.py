@@ -69,7 +69,8 @@ def state(pod: Any) -> State:
 
 def _condition(one: Any, kind: str, status: str) -> Any:
     """Of a pod or a node; None where it does not say so."""
-    return next((c for c in one.status.conditions or () if (c.type, c.status) == (kind, status)), None)
+    said = one.status.conditions or ()
+    return next((c for c in said if (c.type, c.status) == (kind, status)), None)
 
 
 def _last_words(engine: Any) -> str:

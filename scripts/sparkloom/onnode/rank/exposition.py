@@ -123,22 +123,23 @@ def _weights(state: State) -> Iterator[Sample]:
         yield {}, float(len(state.status["weights"]))
 
 
-def _counted(label: str, files: Mapping[str, str], unit: int = 1) -> Callable[[State], Iterator[Sample]]:
+def _port(label: str, unit: int, **files: str) -> Callable[[State], Iterator[Sample]]:
     """Of the functions that this rank has: what other groups and the host send is not in them."""
 
     def read(state: State) -> Iterator[Sample]:
         for rail in state.plan.member(state.rank).rails if state.plan.rdma else ():
             port = Path(state.plan.sys) / "infiniband" / rail.hca / "ports/1"
             for name, file in files.items():
-                with contextlib.suppress(OSError, ValueError):  # without this counter, or "N/A (no PMA)"
+                # a device without this counter, or "N/A (no PMA)"
+                with contextlib.suppress(OSError, ValueError):
                     count = float((port / file).read_text()) * unit
                     yield {"rail": rail.name, "device": rail.hca, label: name}, count
 
     return read
 
 
-_bytes = _counted("direction", {"sent": "counters/port_xmit_data", "received": "counters/port_rcv_data"}, WORD)
-_errors = _counted("error", {name: f"hw_counters/{name}" for name in ERRORS})
+_bytes = _port("direction", WORD, sent="counters/port_xmit_data", received="counters/port_rcv_data")
+_errors = _port("error", 1, **{name: f"hw_counters/{name}" for name in ERRORS})
 
 
 def _connections(state: State) -> Iterator[Sample]:

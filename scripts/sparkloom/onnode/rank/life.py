@@ -50,7 +50,9 @@ class Life:
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, self._go)
         always = [loop.create_task(work) for work in (self._heart(), self._look(), self._weigh())]
-        await self._kernels()
+        # Before anything of the engine runs: afterwards its cache is its own again.
+        if text := await asyncio.to_thread(kernels.lay_out, self.plan):
+            self.log.say("kernels", text)
         await self._image()
         while not self.leaving.is_set():
             await self._check()
@@ -64,11 +66,6 @@ class Life:
         self.log.status["serving"] = False
         self.log.say("gone", "told to go; nothing of this rank is left")
         return 0
-
-    async def _kernels(self) -> None:
-        """Before anything of the engine runs: afterwards its cache is its own again."""
-        if text := await asyncio.to_thread(kernels.lay_out, self.plan):
-            self.log.say("kernels", text)
 
     async def _image(self) -> None:
         """All that the profile needs of its image, before anything else; what is not there is named, nothing starts."""

@@ -47,15 +47,8 @@ def hidden(secrets: Mapping[str, str]) -> list[File]:
     return [{"path": path, "content": text, "mode": "0600", "secret": True} for path, text in secrets.items()]
 
 
-def main(
-    task: Task,
-    files: Sequence[File],  # what to write
-    secrets: Mapping[str, Any] = {},  # path to content of more files; 0600, and never shown
-    remember: bool = False,  # keep what was there before, for `undo`
-) -> None:
-    changed: list[str] = []
-    diffs: list[Data] = []
-    for entry in (*files, *hidden(secrets)):
+def present(task: Task, files: Sequence[File], changed: list[str], diffs: list[Data], *, keep: bool = False) -> None:
+    for entry in files:
         path, mode = Path(entry["path"]), int(entry.get("mode", "0644"), 8)
         said, encoded = entry.get("content", ""), entry.get("encoding") == "base64"
         before, after = backup.read(path), backup.File(base64.b64decode(said) if encoded else said.encode(), mode)
@@ -66,7 +59,18 @@ def main(
         compared = (hidden_before, replace(after, content=b"another\n")) if entry.get("secret") else (before, after)
         diffs.append(described(path, *compared))
         if not task.check_mode:
-            if remember:
+            if keep:
                 backup.keep_file(path)
             backup.put(path, after)
+
+
+def main(
+    task: Task,
+    files: Sequence[File],  # what to write
+    secrets: Mapping[str, Any] = {},  # path to content of more files; 0600, and never shown
+    remember: bool = False,  # keep what was there before, for `undo`
+) -> None:
+    changed: list[str] = []
+    diffs: list[Data] = []
+    present(task, [*files, *hidden(secrets)], changed, diffs, keep=remember)
     task.exit_json(changed=bool(changed), paths=changed, diff=diffs)

@@ -18,18 +18,6 @@ def inside(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
-def others(volumes: Path, containers: Path, logs: Path, ours: Sequence[str]) -> list[str]:
-    """As a person reads it; `ctr` and its like run containers beside kubelet's."""
-    spaces = [space for space in inside(containers) if space.name != KUBERNETES]
-    # kubelet calls a pod's folder NAMESPACE_NAME_UID
-    pods = [path.name.split("_") for path in inside(logs)]
-    return [
-        *(f"volume {path}" for path in inside(volumes)),
-        *(f"container {path.name} (containerd's namespace {space.name})" for space in spaces for path in inside(space)),
-        *(f"pod {pod[0]}/{pod[1]}" for pod in pods if len(pod) > 1 and pod[0] not in ours),
-    ]
-
-
 def main(
     task: Task,
     volumes: Path,  # where the local provisioner keeps volumes
@@ -37,4 +25,13 @@ def main(
     logs: Path,  # where kubelet keeps pods' output
     ours: Sequence[str],  # namespaces whose pods are Kubernetes' or ours
 ) -> None:
-    task.exit_json(others=others(volumes, containers, logs, ours))
+    # `ctr` and its like run containers beside kubelet's
+    spaces = [space for space in inside(containers) if space.name != KUBERNETES]
+    # kubelet calls a pod's folder NAMESPACE_NAME_UID
+    pods = [path.name.split("_") for path in inside(logs)]
+    others = [
+        *(f"volume {path}" for path in inside(volumes)),
+        *(f"container {path.name} (containerd's namespace {space.name})" for space in spaces for path in inside(space)),
+        *(f"pod {pod[0]}/{pod[1]}" for pod in pods if len(pod) > 1 and pod[0] not in ours),
+    ]
+    task.exit_json(others=others)

@@ -71,8 +71,9 @@ class Start:
         words = "\n".join(f"  | {line[:400]}" for line in last_words(lines, self.causes))
         late = f"after {time.time() - since:.0f} s still waiting for {waiting}"
         head = f"{self.node.unit}: {late}; it ended {self.node.ended()} times"
-        more = f"`journalctl -u {self.node.service}` has all of it; it may take k3s_ready_seconds ({self.seconds})"
-        return "\n".join([head, *told, f"It said:\n{words}", more])
+        more = f"`journalctl -u {self.node.service}` has all of it"
+        may = f"it may take k3s_ready_seconds ({self.seconds})"
+        return "\n".join([head, *told, f"It said:\n{words}", f"{more}; {may}"])
 
 
 def main(

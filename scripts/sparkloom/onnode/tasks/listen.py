@@ -87,7 +87,8 @@ def exchange(node: str, site: str, macs: dict[str, str], seconds: float) -> tupl
         if time.monotonic() >= following:
             following = time.monotonic() + EVERY
             for name, made in speakers.items():
-                with contextlib.suppress(OSError):  # no carrier, or its queue is full: said again in a moment
+                # no carrier, or its queue is full: said again in a moment
+                with contextlib.suppress(OSError):
                     made.send(frame(macs[name], {"site": site, "node": node, "port": name}))
         for ready in select.select(list(sockets), [], [], EVERY / 2)[0]:
             name, protocol = sockets[ready]

@@ -17,7 +17,7 @@ from sparkloom.onnode.host.kernel import apply, live, overruled
 from sparkloom.onnode.task import Data, Task
 
 
-def keep_values(path: Path, now: Data) -> None:
+def remember(path: Path, now: Data) -> None:
     """The file and the values before the first change; keys that a later plan adds join them."""
     backup.keep_file(path)
     kept = backup.load("sysctl", str(path)) or {}
@@ -32,6 +32,10 @@ def main(
     values: Mapping[str, Any],  # key to value
     remember: bool = False,  # keep file and values as they were before, for `undo`
 ) -> None:
+    present(task, path, values, keep=remember)
+
+
+def present(task: Task, path: Path, values: Mapping[str, Any], *, keep: bool = False) -> None:
     wanted = {key: " ".join(str(value).split()) for key, value in values.items()}
     content = "# Written by sparkloom.\n" + "".join(f"{key} = {value}\n" for key, value in sorted(wanted.items()))
     before = path.read_text() if path.exists() else ""
@@ -39,8 +43,8 @@ def main(
     differing = [key for key, value in wanted.items() if now[key] is not None and now[key] != value]
     refused = {key: "this kernel does not have it" for key in wanted if now[key] is None}
     if not task.check_mode:
-        if remember and (before != content or differing):
-            keep_values(path, now)
+        if keep and (before != content or differing):
+            remember(path, now)
         # the kernel first: a run that is killed in between leaves no file that promises what is not so
         reasons = {key: apply(key, wanted[key]) for key in differing}
         refused |= {key: reason for key, reason in reasons.items() if reason}

@@ -125,7 +125,8 @@ class Controller:
         for group, (ready, down) in zip(up, said, strict=True):
             routed = use.routed(group, counts)
             seen[group.name] = seen[group.name]._replace(ready=ready, down=down, routed=routed)
-        return seen, self._uses(listed, [group for group in up if seen[group.name].ready], counts), problems
+        serving = [group for group in up if seen[group.name].ready]
+        return seen, self._uses(listed, serving, counts), problems
 
     def _said_of(self, group: Group, head: str) -> tuple[bool, str]:
         if self.cluster.ready(group):
