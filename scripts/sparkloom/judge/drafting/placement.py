@@ -70,12 +70,9 @@ def _asked(view: ModelView) -> Placement:
         changes = {name: new for name, new in change.view.flags.items() if view.flags.get(name) != new}
         view = change.view
         fit = engines.fit(view)
-    return Placement(view.parallel, fit, changes, _speeds(view))
-
-
-def _speeds(view: ModelView) -> dict[str, float]:
     speed = Speed(view)
-    return {str(level): round(speed.predicted(level) or speed.ceiling(level), 1) for level in LEVELS}
+    speeds = {str(n): round(speed.predicted(n) or speed.ceiling(n), 1) for n in LEVELS}
+    return Placement(view.parallel, fit, changes, speeds)
 
 
 def _long(view: ModelView, placement: Placement) -> bool:

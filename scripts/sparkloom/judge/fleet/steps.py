@@ -7,7 +7,7 @@ another of it starts, the others are put to sleep, and stay set up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sparkloom.launch.groups import Placed
@@ -35,17 +35,21 @@ def order(wanted: Sequence[Placed], runs: Mapping[str, Sequence[str]]) -> list[W
     left = [one for one in wanted if one.state != STAYS]
     turns = {one.name: one.turns for one in wanted if one.turns}
     asleep: set[str] = set()
-    ends = {one.name for one in left} | (set(up) - {one.name for one in wanted})
+    listed = {one.name for one in wanted}
+    ends = {one.name for one in left} | (set(up) - listed)
     waves: list[Wave] = []
     while left or not waves:
-        side = list(_side_by_side(left))
+        side, taken = list[Placed](), set[str]()
+        for one in left:
+            if not taken & set(one.nodes):
+                taken |= set(one.nodes)
+                side.append(one)
         left = [one for one in left if one not in side]
-        taken = {node for one in side for node in one.nodes}
         names = {one.name for one in side}
         late = {node for one in left for node in one.nodes} - taken
-        over = {
-            name for name in ends & set(up) if name in names or up[name] & taken or _is_gone(name, wanted, up, late)
-        }
+        over = {name for name in ends & set(up) if name in names or up[name] & taken}
+        # what is of no list any more, and on no Spark that a later wave will empty anyway
+        over |= {name for name in set(up) - listed if not up[name] & late}
         up = {name: nodes for name, nodes in up.items() if name not in over}
         begun = {one.turns for one in side if one.turns}
         sleep = [name for name in up if name not in ends and turns.get(name) in begun and name not in asleep]
@@ -57,16 +61,3 @@ def order(wanted: Sequence[Placed], runs: Mapping[str, Sequence[str]]) -> list[W
         up |= {one.name: frozenset(one.nodes) for one in side}
         ends -= names
     return waves
-
-
-def _side_by_side(left: Sequence[Placed]) -> Iterator[Placed]:
-    taken: set[str] = set()
-    for one in left:
-        if not taken & set(one.nodes):
-            taken |= set(one.nodes)
-            yield one
-
-
-def _is_gone(name: str, wanted: Sequence[Placed], up: Mapping[str, frozenset[str]], late: set[str]) -> bool:
-    """Of no list any more, and on no Spark that a later wave will empty anyway."""
-    return name not in {one.name for one in wanted} and not up[name] & late

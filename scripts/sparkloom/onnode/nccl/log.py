@@ -82,7 +82,7 @@ def judge(processes: Sequence[Process], *, rails: int = 2, nodes: int | None = N
     """One report over all ranks that speak in the logs; the worst rank decides."""
     ranks = []
     for process in processes:
-        ranks += [_rank(process, number, rails) for number in sorted(process.ranks) or [None]]
+        ranks += [_rank(process, number, rails) for number in tuple(sorted(process.ranks)) or (None,)]
     _mark_vanished(processes, ranks)
     ranks.sort(key=lambda rank: (rank.rank is None, rank.rank or 0, rank.host, rank.pid))
     size = max((process.size for process in processes), default=0)

@@ -39,7 +39,8 @@ class Transport:
         report = self.report()
         if old := too_old(report, self.least):
             return old
-        certain = report.verdict == "socket" or (report.verdict == "roce-partial" and self._connected())
+        connected = any("Connected all " in line for line in self._lines)
+        certain = report.verdict == "socket" or (report.verdict == "roce-partial" and connected)
         return in_words(report) if certain else ""
 
     def final(self) -> str:
@@ -54,9 +55,6 @@ class Transport:
 
     def summary(self) -> str:
         return in_words(self.report()) if self.rails and self._lines else ""
-
-    def _connected(self) -> bool:
-        return any("Connected all " in line for line in self._lines)
 
 
 def too_old(report: nccl_log.Report, least: str) -> str:

@@ -84,13 +84,6 @@ def content_gib(folder: str) -> float:
     return total / GIB
 
 
-def asked_gpu(wanted: bool, seconds: float, users: list[int] | None) -> Data:
-    """What only a context can tell. A GPU that somebody uses, or may use, is left alone: its memory is theirs."""
-    if not wanted or users is None or users:
-        return {"free_gib": None, "load": {}}
-    return gpu.ask_cuda(seconds)
-
-
 def main(
     task: Task,
     release_file: Path = Path("/etc/dgx-release"),  # names the machine
@@ -104,7 +97,9 @@ def main(
 ) -> None:
     users = gpu.processes()
     driver, state = gpu.read()
-    asked = asked_gpu(cuda, gpu_seconds, users)
+    # What only a context can tell.
+    # A GPU that somebody uses, or may use, is left alone: its memory is theirs.
+    asked = gpu.ask_cuda(gpu_seconds) if cuda and users == [] else {"free_gib": None, "load": {}}
     task.exit_json(
         clock=clock(),
         system={**system(str(release_file), sysfs_root), **host.system()},

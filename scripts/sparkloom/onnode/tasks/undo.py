@@ -54,13 +54,6 @@ def put_back(task: Task, files: list[Path], sysctls: list[Path]) -> None:
         task.run_command(["systemctl", "daemon-reload"], check_rc=True)
 
 
-def take_away(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink()
-
-
 def emptied(folders: list[Path], dry: bool) -> list[Path]:
     """Those that nobody uses any more; one that holds something stays."""
     gone = []
@@ -98,7 +91,10 @@ def main(
         networkd.hold(task)
         put_back(task, files, sysctls)
         for path in filter(os.path.lexists, gone):  # a folder that came with a file went with it
-            take_away(path)
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
     gone += emptied([Path(name) for name in empty], dry=task.check_mode)
     paths = [*files, *gone]
     diff = [backup.diff(path, f"{path}\n", "") for path in paths]
