@@ -31,7 +31,7 @@ STAND_IN = REPO / "testbed/make/kind/node/usr/local/sbin/nvidia-smi"
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu, "_problem", "")
+    monkeypatch.setattr(gpu, "problem", "")
 
 
 @pytest.fixture

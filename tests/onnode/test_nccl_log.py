@@ -261,9 +261,7 @@ def test_a_repeated_channel_counts_as_one_that_was_read() -> None:
     def read(threads: int) -> list[tuple[str, dict[str, int], int]]:
         processes = nccl_lines.read(story(threads))
         return [
-            (process.host, dict(one), len(process.warnings))
-            for process in processes
-            for one in process.ranks.values()
+            (process.host, dict(one), len(process.warnings)) for process in processes for one in process.ranks.values()
         ]
 
     assert read(1) == read(12) and len(read(1)) >= 2

@@ -31,6 +31,7 @@ from sparkloom.judge.drafting.placement import Placement
 from sparkloom.launch import engines
 from sparkloom.launch.resolve import Launch, resolve
 
+OF_PACKING = ("quantization", "moe_runner_backend", "moe_backend")  # and kernels of a "gemm"
 NOT_CARRIED = frozenset(
     {"json_model_override_args", "served_model_name", "reasoning_parser_plugin", "max_mamba_cache_size"}
     | {"cuda_graph_max_bs", "disable_radix_cache", "max_total_tokens", "data_parallel_size", "speculative_config"}
@@ -127,16 +128,12 @@ def _flags(made: Draft, model: Model, name: str, like: Like | None) -> dict[str,
         own, called = like.loaded.profile, set(engines.get(name).called.values())
         kept = {k: v for k, v in own.launch.flags.items() if k not in NOT_CARRIED and (k not in called or k in PARSERS)}
         if own.model.checkpoint.packing != model.checkpoint.packing:
-            kept = {key: value for key, value in kept.items() if not _of_packing(key)}
+            kept = {k: v for k, v in kept.items() if k not in OF_PACKING and "gemm" not in k}
         if not model.mtp or "speculative_draft_model_path" in own.launch.flags:
             kept = {key: value for key, value in kept.items() if not key.startswith("speculative")}
         said |= kept
         made.sources |= {f"launch.{key}": f"as {like.name}" for key in kept}
     return said
-
-
-def _of_packing(key: str) -> bool:
-    return key in ("quantization", "moe_runner_backend", "moe_backend") or "gemm" in key
 
 
 def _environment(made: Draft, found: Checkpoint, like: Like | None) -> None:

@@ -22,7 +22,7 @@ PROBE = "a text that no engine says"
 _EVENT = re.compile(rb"(data: ?)(\{[^\r\n]*\})(\n\n|\r\n\r\n)")
 _PLACE = re.compile(rb'"(?:reasoning_content|reasoning|content)"\s*:\s*"((?:[^"\\]|\\.)+)"')
 _UNSAFE = b'"\\' + bytes(range(1, 32))
-_decode = json.JSONDecoder().decode  # `json.loads` would guess the encoding of every event first
+_string = json.JSONDecoder().decode
 
 
 class Shape:
@@ -69,7 +69,7 @@ def _decoded(texts: list[bytes]) -> list[str]:
     decoded = []
     for text in texts:
         try:
-            decoded.append(str(_decode(f'"{text.decode()}"')))
+            decoded.append(str(_string(f'"{text.decode()}"')))
         except ValueError:
             break
     return decoded
@@ -97,6 +97,9 @@ def learn(arrival: bytes, channel: Channel, *, chunked: bool) -> Shape | None:
         if place[1] != PROBE.encode() and said == Chunk([(channel, PROBE)]):
             return Shape(framed[1] + before, after + tail, channel, style)
     return None
+
+
+_decode = json.JSONDecoder().decode  # `json.loads` would guess the encoding of every event first
 
 
 class Chunk(NamedTuple):

@@ -88,7 +88,7 @@ class IncoherenceDetector:
 
     def _take_cjk(self, batch: str) -> None:
         for character in batch:
-            if is_cjk(character):
+            if "\u4e00" <= character <= "\u9fff":
                 self._cjk.append(character)
                 self._unbroken += 1
             else:
@@ -208,10 +208,6 @@ def gibberish(words: list[str]) -> Symptom | None:
 def script(character: str) -> str:
     """Name of the script, or nothing for characters that go with every script."""
     return str(_RANGES[bisect_right(_STARTS, ord(character)) - 1][1]) if character.isalpha() else ""
-
-
-def is_cjk(character: str) -> bool:
-    return "\u4e00" <= character <= "\u9fff"
 
 
 def exotic_joins(text: str) -> int:

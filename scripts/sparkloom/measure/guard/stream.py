@@ -31,7 +31,8 @@ class _Text:
         self._pending: list[str] = []
         self._waiting = 0
         self._loops = LoopDetector()
-        others = CounterLoopDetector(), StagnationDetector(), IncoherenceDetector(), NoiseDetector()
+        self._stagnation, self._incoherence = StagnationDetector(), IncoherenceDetector()
+        others = CounterLoopDetector(), self._stagnation, self._incoherence, NoiseDetector()
         self._all = (self._loops, *others)
 
     @property

@@ -210,7 +210,7 @@ def find(wanted: dict[str, str], pci: dict[str, str], young: float) -> list[tupl
     lost = []
     for path in namespaces():
         known = stat(path)
-        if not known or known.st_ino in alive or time.time() - known.st_ctime < young:
+        if not known or known.st_ino in alive or time.time() - changed(path) < young:
             continue
         for link in ask("nsenter", f"--net={path}", "ip", "-json", "-details", "link", "show") or []:
             name = pci.get(link.get("parentdev", "")) or wanted.get(str(link.get("address", "")).lower())
@@ -250,6 +250,10 @@ def stat(path: Path) -> os.stat_result | None:
         return path.stat()
     except OSError:
         return None
+
+
+def changed(path: Path) -> float:
+    return known.st_ctime if (known := stat(path)) else time.time()
 
 
 def bring_home(namespace: str, there: str, name: str) -> None:
