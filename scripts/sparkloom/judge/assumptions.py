@@ -100,6 +100,10 @@ def comments(texts: Iterable[str]) -> list[str]:
 
 def comment(text: str, pad: str = "", hang: str = "") -> list[str]:
     return textwrap.wrap(
-        text, WIDTH - len(pad), initial_indent=f"{pad}# ", subsequent_indent=f"{pad}# {hang}", break_long_words=False,
+        text,
+        WIDTH - len(pad),
+        initial_indent=f"{pad}# ",
+        subsequent_indent=f"{pad}# {hang}",
+        break_long_words=False,
         break_on_hyphens=False,
-    )  # fmt: skip
+    )

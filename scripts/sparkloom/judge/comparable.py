@@ -109,13 +109,18 @@ def of_evidence(name: str, profile: Profile, entry: Evidence) -> Measured:
     return Measured(
         name,
         {
-            "model": profile.model.id, **spread, "transport": config.get("transport", "roce"),
-            "engine": profile.engine.name, "release": entry.release or profile.engine.release,
-            "image": entry.image or profile.engine.image, "speculation": _drafting(drafts),
-            **{key: prompt.get(key) for key in PROMPT}, "counted": entry.counted,
+            "model": profile.model.id,
+            **spread,
+            "transport": config.get("transport", "roce"),
+            "engine": profile.engine.name,
+            "release": entry.release or profile.engine.release,
+            "image": entry.image or profile.engine.image,
+            "speculation": _drafting(drafts),
+            **{key: prompt.get(key) for key in PROMPT},
+            "counted": entry.counted,
         },
         numbers,
-    )  # fmt: skip
+    )
 
 
 def _of_row(row: Row) -> Measured:
@@ -123,10 +128,16 @@ def _of_row(row: Row) -> Measured:
     drafts = row.get("speculative_algorithm") or row.get("speculative")
     return Measured(
         str(row["id"]),
-        {**facts, "nodes": row.get("nnodes"), "release": row.get("engine_version"), "speculation": _drafting(drafts),
-         **dict.fromkeys(PROMPT), "counted": "request"},
+        {
+            **facts,
+            "nodes": row.get("nnodes"),
+            "release": row.get("engine_version"),
+            "speculation": _drafting(drafts),
+            **dict.fromkeys(PROMPT),
+            "counted": "request",
+        },
         {key: float(row[key]) for key in ("n1", "n4", "n8", "n16") if row.get(key) is not None},
-    )  # fmt: skip
+    )
 
 
 def _drafting(value: Any) -> str | None:

@@ -114,8 +114,14 @@ def _match(rule: Known, text: str, kept: list[int], lines: list[str], raw: list[
     # a pattern over several lines counts once, at its first
     hits = [at for at in range(number, len(lines)) if pattern.search(lines[at])] or [number]
     return {
-        "rule": rule.id, "severity": rule.severity, "ends": rule.ends,
-        "follows": isinstance(rule, LogCause) and not rule.ends, "why": rule.why, "fix": rule.fix,
-        "line": lines[number].strip()[:400], "line_number": number + 1, "count": len(hits),
+        "rule": rule.id,
+        "severity": rule.severity,
+        "ends": rule.ends,
+        "follows": isinstance(rule, LogCause) and not rule.ends,
+        "why": rule.why,
+        "fix": rule.fix,
+        "line": lines[number].strip()[:400],
+        "line_number": number + 1,
+        "count": len(hits),
         "ranks": sorted({rank for at in hits if (rank := loglines.rank_of(raw[at]))}, key=int),
-    }  # fmt: skip
+    }

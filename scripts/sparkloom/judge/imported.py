@@ -63,16 +63,25 @@ class Verdict:
         facts, draft = self.taken.facts, self.taken.draft
         findings = ranked(dict.fromkeys(self.findings))
         verdict = {
-            "parser": self.parser, "findings": [finding.as_dict() for finding in findings], "fits": self.fits,
-            "reason": self.reason, "command": self.command, "plan": self.plan,
+            "parser": self.parser,
+            "findings": [finding.as_dict() for finding in findings],
+            "fits": self.fits,
+            "reason": self.reason,
+            "command": self.command,
+            "plan": self.plan,
             "facts": {"source": facts.source, "sure": facts.sure, "doubt": facts.doubt} if facts else None,
             "unknown": [{"what": one.what, "why": one.why} for one in self.assumed if one.decides],
-        }  # fmt: skip
+        }
         return {
-            "name": draft.name, "form": draft.form, "start": start(findings, self.fits, self.assumed)._asdict(),
-            "profile": draft.data, "remainder": [asdict(left) for left in draft.leftover], "verdict": verdict,
-            "assumed": [asdict(one) for one in self.assumed], "text": self.taken.text,
-        }  # fmt: skip
+            "name": draft.name,
+            "form": draft.form,
+            "start": start(findings, self.fits, self.assumed)._asdict(),
+            "profile": draft.data,
+            "remainder": [asdict(left) for left in draft.leftover],
+            "verdict": verdict,
+            "assumed": [asdict(one) for one in self.assumed],
+            "text": self.taken.text,
+        }
 
 
 def take_in(

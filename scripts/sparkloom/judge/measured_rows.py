@@ -102,13 +102,23 @@ def view_of(row: Row, *, profiles: bool = True) -> LaunchView:
     if re.search(r"^before commit", patches):  # the rows' repository brought its launch patches with its commits
         without.add("sglang#23467")
     return LaunchView(
-        engine=str(row.get("engine") or _usual_engine()), release=str(row.get("engine_version") or ""),
+        engine=str(row.get("engine") or _usual_engine()),
+        release=str(row.get("engine_version") or ""),
         image=str(row.get("image") or ""),
-        carries=frozenset(fix for word, fix in FIXES.items() if word in patches) - without, lacks=frozenset(without),
-        model_id=model_id, architecture=architecture, packing=packing, facts=facts, nodes=_count(row.get("nnodes")),
-        tp=_count(row.get("tp")), pp=_count(row.get("pp")), dp=_count(row.get("dp")), ep=_count(row.get("ep")),
-        flags=_flags(row), partial=True,
-    )  # fmt: skip
+        carries=frozenset(fix for word, fix in FIXES.items() if word in patches) - without,
+        lacks=frozenset(without),
+        model_id=model_id,
+        architecture=architecture,
+        packing=packing,
+        facts=facts,
+        nodes=_count(row.get("nnodes")),
+        tp=_count(row.get("tp")),
+        pp=_count(row.get("pp")),
+        dp=_count(row.get("dp")),
+        ep=_count(row.get("ep")),
+        flags=_flags(row),
+        partial=True,
+    )
 
 
 def _count(value: object) -> int:
@@ -179,11 +189,15 @@ class Tally(Counter[tuple[Prediction, bool]]):
         """`recall` is the share of all failures that were foreseen: one answered with `unknown` is not."""
         tp, fp, failures = self["fail", True], self["fail", False], self.failures
         return {
-            "rows": self.total(), "tp": tp, "fp": fp, "fn": self["ok", True], "tn": self["ok", False],
+            "rows": self.total(),
+            "tp": tp,
+            "fp": fp,
+            "fn": self["ok", True],
+            "tn": self["ok", False],
             "unknown": self["unknown", True] + self["unknown", False],
             "precision": round(tp / (tp + fp), 4) if tp + fp else None,
             "recall": round(tp / failures, 4) if failures else None,
-        }  # fmt: skip
+        }
 
 
 def failed(row: Row) -> bool | None:

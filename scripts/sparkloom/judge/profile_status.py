@@ -95,14 +95,19 @@ def entry(loaded: LoadedProfile) -> dict[str, Any]:
     profile, best = loaded.profile, best_evidence(loaded.profile)
     numbers = best.numbers if best else None
     return {
-        "name": loaded.name, "summary": profile.summary, "model": profile.model.id, "engine": profile.engine.name,
-        "release": profile.engine.release, "image": profile.engine.image,
-        "fork": profile.engine.fork.name if profile.engine.fork else None, **profile.launch.parallel.model_dump(),
+        "name": loaded.name,
+        "summary": profile.summary,
+        "model": profile.model.id,
+        "engine": profile.engine.name,
+        "release": profile.engine.release,
+        "image": profile.engine.image,
+        "fork": profile.engine.fork.name if profile.engine.fork else None,
+        **profile.launch.parallel.model_dump(),
         "status": best.status if best else "unvalidated",
         **{key: getattr(numbers, key, None) for key in ("n1", "n4", "n8")},
         **{key: getattr(best, key, None) for key in ("source", "date")},
         "differs": [difference.key for difference in differences(profile)],
-    }  # fmt: skip
+    }
 
 
 def _weight(entry: Evidence) -> tuple[int, bool, float, float, float]:

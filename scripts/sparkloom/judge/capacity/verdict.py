@@ -54,13 +54,17 @@ class Plan:
     def as_dict(self) -> dict[str, Any]:
         """The JSON of `sparkloom plan`, less what the launch and the rules add."""
         return {
-            "fits": self.fit.fits, "verdict": VERDICTS[self.fit.fits], "reason": self.fit.reason,
+            "fits": self.fit.fits,
+            "verdict": VERDICTS[self.fit.fits],
+            "reason": self.fit.reason,
             "change": self.change.text if self.change else None,
-            "change_set": list(self.change.overrides) if self.change else [], "notes": list(self.fit.notes),
+            "change_set": list(self.change.overrides) if self.change else [],
+            "notes": list(self.fit.notes),
             "memory": {name: figure.shown for name, figure in self.fit.memory.items()},
             "limits": {name: figure.shown for name, figure in self.fit.limits.items()},
-            "speed": self._speed(), "explain": self._explain(),
-        }  # fmt: skip
+            "speed": self._speed(),
+            "explain": self._explain(),
+        }
 
     def _speed(self) -> dict[str, Any]:
         bound = {str(n): _tenth(self.speed[f"bound.{n}"]) for n in LEVELS}
@@ -141,11 +145,17 @@ def sessions(view: ModelView, asked: Asked) -> dict[str, Any]:
     if told.model.context < asked.context:
         notes.append(f"the model's own context is {told.model.context:,} tokens")
     return {
-        "count": asked.count, "context": asked.context, "prefix_hit": asked.prefix_hit, "verdict": VERDICTS[fits],
-        "reason": reason, "room": _room(careful)[0] if careful.fits else 0,
+        "count": asked.count,
+        "context": asked.context,
+        "prefix_hit": asked.prefix_hit,
+        "verdict": VERDICTS[fits],
+        "reason": reason,
+        "room": _room(careful)[0] if careful.fits else 0,
         "gib_each": careful.memory["full_context_gib"].shown if "full_context_gib" in careful.memory else None,
-        "first_token_s": _first_token(told, asked), "decode_tok_s": _decode(told, asked), "notes": notes,
-    }  # fmt: skip
+        "first_token_s": _first_token(told, asked),
+        "decode_tok_s": _decode(told, asked),
+        "notes": notes,
+    }
 
 
 def _room(fit: Fit) -> tuple[int, str]:
@@ -209,12 +219,16 @@ def _entries(candidates: Iterable[Candidate], asked: Asked, nodes: int | None) -
         speed = Speed(view)
         predicted, span = speed.predicted(asked.count), speed.interval(asked.count)
         yield {
-            **entry, "verdict": told["verdict"], "room": told["room"], "measured_tok_s": measured,
+            **entry,
+            "verdict": told["verdict"],
+            "room": told["room"],
+            "measured_tok_s": measured,
             "measured_at": level if measured else None,
             "predicted_tok_s": None if predicted is None else round(predicted, 1),
             "interval": [round(end, 1) for end in span] if span else None,
-            "first_token_s": told["first_token_s"]["cold"], "notes": told["notes"],
-        }  # fmt: skip
+            "first_token_s": told["first_token_s"]["cold"],
+            "notes": told["notes"],
+        }
 
 
 def _place(entry: dict[str, Any]) -> tuple[int, bool, float, str]:

@@ -261,12 +261,18 @@ def shown(made: Draft) -> Mapping[str, Any]:
     """What `profile new --json` prints."""
     assert made.placement is not None
     return {
-        "name": made.name, "profile": made.data, "sources": made.sources, "unknown": made.unknown,
-        "like": made.like.name if made.like else None, "fits": made.fits, "placement": made.placement.as_dict(),
-        "measured": [near.as_dict() for near in made.near], "asked": [placed.as_dict() for placed in made.asked],
+        "name": made.name,
+        "profile": made.data,
+        "sources": made.sources,
+        "unknown": made.unknown,
+        "like": made.like.name if made.like else None,
+        "fits": made.fits,
+        "placement": made.placement.as_dict(),
+        "measured": [near.as_dict() for near in made.near],
+        "asked": [placed.as_dict() for placed in made.asked],
         "memory": {name: figure.shown for name, figure in made.placement.fit.memory.items()},
         "findings": [finding.as_dict() for finding in made.findings],
-    }  # fmt: skip
+    }
 
 
 def of(made: Draft) -> str:

@@ -31,9 +31,12 @@ class Placement:
 
     def as_dict(self) -> dict[str, object]:
         return {
-            "parallel": self.parallel.as_dict(), "fits": self.fit.fits, "reason": self.fit.reason,
-            "changes": self.changes, "predicted": self.speeds,
-        }  # fmt: skip
+            "parallel": self.parallel.as_dict(),
+            "fits": self.fit.fits,
+            "reason": self.fit.reason,
+            "changes": self.changes,
+            "predicted": self.speeds,
+        }
 
 
 def best(view: ModelView, model: Model, nodes: int | None) -> tuple[Placement, list[Placement]]:

@@ -86,11 +86,20 @@ def _worst(need: Need, nodes: Sequence[str], sparks: Mapping[str, Platform]) -> 
 def _placed(need: Need, seat: Seat, hold: Hold, running: Placed | None) -> Placed:
     entry = need.entry
     return Placed(
-        name=need.name, profile=entry.profile, nodes=seat.nodes, vf=seat.vf, alias=need.alias,
-        port=need.launch.port if need.launch else 0, fraction=entry.fraction, idle_minutes=entry.idle_minutes,
-        turns=need.turn, flags={**hold.limits, **need.named()}, where=need.where, overrides=need.overrides,
+        name=need.name,
+        profile=entry.profile,
+        nodes=seat.nodes,
+        vf=seat.vf,
+        alias=need.alias,
+        port=need.launch.port if need.launch else 0,
+        fraction=entry.fraction,
+        idle_minutes=entry.idle_minutes,
+        turns=need.turn,
+        flags={**hold.limits, **need.named()},
+        where=need.where,
+        overrides=need.overrides,
         state=_state(need, seat, running),
-    )  # fmt: skip
+    )
 
 
 def _state(need: Need, seat: Seat, running: Placed | None) -> str:
@@ -117,12 +126,16 @@ def _by_itself(wanted: Sequence[Need]) -> list[Finding]:
     often = Counter(need.turn for need in wanted if need.turn)
     return [
         Finding(
-            need.where, "fleet-turn-of-one", f"{need.name} takes turns in {need.turn} with nobody", "",
-            f"turns: {need.turn} for those that are to have its Sparks while it sleeps, or take the line out", "info",
+            need.where,
+            "fleet-turn-of-one",
+            f"{need.name} takes turns in {need.turn} with nobody",
+            "",
+            f"turns: {need.turn} for those that are to have its Sparks while it sleeps, or take the line out",
+            "info",
         )
         for need in wanted
         if need.turn and often[need.turn] == 1
-    ]  # fmt: skip
+    ]
 
 
 def _uncertain(one: Grouped) -> Finding:

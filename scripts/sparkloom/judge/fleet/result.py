@@ -48,12 +48,17 @@ class Grouped:
         parts = {name: _sum(self.fit, figures) for name, figures in PARTS.items()}
         whole = self.group.fraction * usable if self.group.fraction is not None else sum(parts.values())
         return {
-            **self.group.as_dict(cluster), "model": loaded.model.id, "engine": loaded.engine.name,
-            "parallel": self.need.parallel.as_dict(), "state": self.group.state, "was": list(self.was),
-            "fits": self.fit.fits, "reason": self.fit.reason,
+            **self.group.as_dict(cluster),
+            "model": loaded.model.id,
+            "engine": loaded.engine.name,
+            "parallel": self.need.parallel.as_dict(),
+            "state": self.group.state,
+            "was": list(self.was),
+            "fits": self.fit.fits,
+            "reason": self.fit.reason,
             "memory": {**{name: round(gib, 2) for name, gib in parts.items()}, "takes_gib": round(whole, 2)},
             "told": dict(self.group.flags),
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,35 +87,50 @@ class FleetPlan:
         told = [one.as_dict(self.cluster, usable) for one in self.grouped]
         unplaced = [
             {
-                "name": need.name, "profile": need.entry.profile, "count": need.count, "fraction": need.entry.fraction,
-                "idle_minutes": need.entry.idle_minutes, "turns": need.entry.turns,
+                "name": need.name,
+                "profile": need.entry.profile,
+                "count": need.count,
+                "fraction": need.entry.fraction,
+                "idle_minutes": need.entry.idle_minutes,
+                "turns": need.entry.turns,
             }
             for need in self.unplaced
-        ]  # fmt: skip
+        ]
         return {
-            "cluster": self.cluster.name, "fits": self.fits, "verdict": VERDICTS[self.fits], "reason": self.reason,
-            "advice": self.advice, "groups": told, "unplaced": unplaced, "gone": self.gone,
+            "cluster": self.cluster.name,
+            "fits": self.fits,
+            "verdict": VERDICTS[self.fits],
+            "reason": self.reason,
+            "advice": self.advice,
+            "groups": told,
+            "unplaced": unplaced,
+            "gone": self.gone,
             "nodes": [self._node(name, told) for name in self.sparks],
             "findings": [finding.as_dict() for finding in self.findings],
-        }  # fmt: skip
+        }
 
     def _node(self, name: str, told: Sequence[dict[str, Any]]) -> dict[str, Any]:
         spark = self.sparks[name]
         here = [
             {
-                "group": one["name"], "rank": one["nodes"].index(name), "gib": one["memory"]["takes_gib"],
+                "group": one["name"],
+                "rank": one["nodes"].index(name),
+                "gib": one["memory"]["takes_gib"],
                 "turns": one["turns"],
             }
             for one in told
             if name in one["nodes"]
-        ]  # fmt: skip
+        ]
         counted = bars.counted(here)
         alone = any(one["fraction"] is None for one in told if name in one["nodes"])
         left = 0.0 if alone else needs.room_mib(spark) / needs.MIB - sum(float(each["gib"]) for each in counted)
         return {
-            "name": name, **needs.memory(spark), "groups": here, "left_gib": round(max(0.0, left), 2),
+            "name": name,
+            **needs.memory(spark),
+            "groups": here,
+            "left_gib": round(max(0.0, left), 2),
             "gpu": bars.gpu(len(counted), alone=alone),
-        }  # fmt: skip
+        }
 
 
 def _sum(fit: Fit, names: Sequence[str]) -> float:

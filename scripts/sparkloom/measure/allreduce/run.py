@@ -49,9 +49,16 @@ def run(
 
 
 def carry_out(
-    launch: Launch, objects: list[dict[str, Any]], reached: Client, batch: Any, say: Callable[[str], object],
-    *, rail_gbit: float = 200, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.monotonic,
-) -> dict[str, Any]:  # fmt: skip
+    launch: Launch,
+    objects: list[dict[str, Any]],
+    reached: Client,
+    batch: Any,
+    say: Callable[[str], object],
+    *,
+    rail_gbit: float = 200,
+    sleep: Callable[[float], None] = time.sleep,
+    now: Callable[[], float] = time.monotonic,
+) -> dict[str, Any]:
     served = reached.pods(names.ENGINES)
     if served:
         message = f"{served[0].metadata.name} is served there and holds the rails and the GPUs; stop the model first"
@@ -79,9 +86,12 @@ def carry_out(
 
 
 def _wait(
-    reached: Client, count: int, say: Callable[[str], object], sleep: Callable[[float], None],
+    reached: Client,
+    count: int,
+    say: Callable[[str], object],
+    sleep: Callable[[float], None],
     now: Callable[[], float],
-) -> dict[str, tuple[str, str]]:  # fmt: skip
+) -> dict[str, tuple[str, str]]:
     """Rank -> pod and phase, when all have ended, or one has failed and the others had time to say what they saw."""
     begun, failed, shown = now(), 0.0, ""
     while True:

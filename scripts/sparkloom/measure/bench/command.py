@@ -186,9 +186,13 @@ READERS: dict[str, Callable[[str], Any]] = {
 def _parser() -> argparse.ArgumentParser:
     """A value that nobody gives is that of the Settings; `options.json` has all else of an option."""
     parser = _Parser(
-        prog="sparkloom bench", description=ABOUT, epilog=END, allow_abbrev=False, add_help=False,
+        prog="sparkloom bench",
+        description=ABOUT,
+        epilog=END,
+        allow_abbrev=False,
+        add_help=False,
         formatter_class=_formatter,
-    )  # fmt: skip
+    )
     parser.register("action", "switch", argparse.BooleanOptionalAction)
     for name, reader in READERS.items():
         parser.register("type", name, reader)

@@ -157,9 +157,14 @@ class Bench:
         self._say(name, None)
 
     def _row(
-        self, schedule: Schedule, gauges: Gauges, streams: int, rate: float | None, warmup: dict[str, Any],
+        self,
+        schedule: Schedule,
+        gauges: Gauges,
+        streams: int,
+        rate: float | None,
+        warmup: dict[str, Any],
         started: float,
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> dict[str, Any]:
         row = figures.level(
             schedule.requests,
             self._what.max_tokens,

@@ -154,8 +154,11 @@ class Site:
         pods, record = member.pods, member.record
         if not pods:
             return {}
-        stale = [pod.metadata.name for pod in pods
-                 if (pod.metadata.annotations or {}).get(names.CONFIG_HASH) != record["config_hash"]]  # fmt: skip
+        stale = [
+            pod.metadata.name
+            for pod in pods
+            if (pod.metadata.annotations or {}).get(names.CONFIG_HASH) != record["config_hash"]
+        ]
         statuses = [status for pod in pods for status in pod.status.container_statuses or []]
         images = sorted({status.image_id for status in statuses if status.image_id})
         found: dict[str, Any] = {
@@ -205,8 +208,10 @@ def _judged(report: dict[str, Any], source: str) -> dict[str, Any]:
 
 def _env(pod: Any) -> dict[str, str]:
     """The engine's environment; what comes from a Secret or a field stays a reference."""
-    return {variable.name: variable.value if variable.value is not None else _reference(variable.value_from)
-            for variable in pod.spec.containers[0].env or []}  # fmt: skip
+    return {
+        variable.name: variable.value if variable.value is not None else _reference(variable.value_from)
+        for variable in pod.spec.containers[0].env or []
+    }
 
 
 def _reference(source: Any) -> str:

@@ -40,9 +40,12 @@ class Target(NamedTuple):
         """A whole request as bytes."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         lines = [
-            f"{method} {self.base}{path} HTTP/1.1", f"Host: {host}:{self.port}", "User-Agent: sparkloom-bench",
-            "Accept: */*", "Accept-Encoding: identity",
-        ]  # fmt: skip
+            f"{method} {self.base}{path} HTTP/1.1",
+            f"Host: {host}:{self.port}",
+            "User-Agent: sparkloom-bench",
+            "Accept: */*",
+            "Accept-Encoding: identity",
+        ]
         if body:
             lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
         if self.key:

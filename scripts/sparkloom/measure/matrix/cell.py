@@ -124,9 +124,13 @@ class Work:
     def _measure(self) -> tuple[CellVerdict, dict[str, Any] | None]:
         out = self._folder / "bench.json"
         done = self._child(
-            "measuring", self._bench(), log=self._folder / "bench.log", out=out,
-            limit_s=self._spec.limits.bench_seconds, end=signal.SIGINT,
-        )  # fmt: skip
+            "measuring",
+            self._bench(),
+            log=self._folder / "bench.log",
+            out=out,
+            limit_s=self._spec.limits.bench_seconds,
+            end=signal.SIGINT,
+        )
         document = json_text.kept(out) or None
         bench_log = _text(self._folder / "bench.log")
         if done.code == 2 and "[no-answer]" not in bench_log:

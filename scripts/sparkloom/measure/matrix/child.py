@@ -39,9 +39,17 @@ class Outcome(NamedTuple):
 
 
 def run(
-    argv: Sequence[str], *, log: Path, limit_s: float, tick: Callable[[float], bool], out: Path | None = None,
-    env: Mapping[str, str], cwd: Path | None = None, lock: int, end: signal.Signals = signal.SIGTERM,
-) -> Outcome:  # fmt: skip
+    argv: Sequence[str],
+    *,
+    log: Path,
+    limit_s: float,
+    tick: Callable[[float], bool],
+    out: Path | None = None,
+    env: Mapping[str, str],
+    cwd: Path | None = None,
+    lock: int,
+    end: signal.Signals = signal.SIGTERM,
+) -> Outcome:
     """Until it ends, or `limit_s` have passed, or `tick` (called with the seconds so far) says stop.
 
     What it says goes to `log`; with `out`, standard output goes there. `end` is how it is asked to end early.
@@ -74,9 +82,15 @@ def _start(argv: Sequence[str], out: IO[bytes], log: IO[bytes], lock: int, **whe
 
     try:
         return subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=log, start_new_session=True,
-            pass_fds=[lock], preexec_fn=prepare, **where,
-        )  # fmt: skip
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=log,
+            start_new_session=True,
+            pass_fds=[lock],
+            preexec_fn=prepare,
+            **where,
+        )
     except OSError as error:
         raise InputError.single(
             str(argv[0]), f"cannot be started: {error.strerror or error}", rule="no-program"

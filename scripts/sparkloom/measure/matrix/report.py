@@ -51,9 +51,14 @@ def _filled(template: str, grid: Grid, **more: object) -> str:
     """A template beside this module. What was measured is text: of no terminal, no page and no Markdown the master."""
     page = template == "report.html.j2"
     templates = Environment(
-        loader=FileSystemLoader(HERE), autoescape=page, finalize=_page if page else words.prose,
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
-    )  # fmt: skip
+        loader=FileSystemLoader(HERE),
+        autoescape=page,
+        finalize=_page if page else words.prose,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
     templates.filters |= {function.__name__: function for function in FILTERS}
     return templates.get_template(template).render(grid=grid, top=grid.levels[-1], facts=words.facts, **more)
 

@@ -62,10 +62,12 @@ def _maps(grid: Grid) -> tuple[str, str, list[Map]]:
     for chosen in itertools.product(*(values[axis] for axis in others)):
         fixed = dict(zip(others, chosen, strict=True))
         rows = {
-            row: [known.get(tuple({**fixed, down: row, across: column}[axis] for axis in grid.axes))
-                  for column in values[across]]
+            row: [
+                known.get(tuple({**fixed, down: row, across: column}[axis] for axis in grid.axes))
+                for column in values[across]
+            ]
             for row in values[down]
-        }  # fmt: skip
+        }
         title = ", ".join(f"{words.short(axis)} {value}" for axis, value in fixed.items())
         maps.append(Map(title, values[across], rows))
     return across, down, maps

@@ -70,8 +70,12 @@ def take(task: Task, expect: list[Data], subnets: Iterable[str], addresses: Iter
     """Addresses that stay although no file gives them any more."""
     present = read(task)
     gone = {(entry["interface"], entry["cidr"]) for entry in addresses}
-    gone |= {(w["interface"], c) for w in expect if w["interface"] in present
-             for c in extra(w, present[w["interface"]], subnets)}  # fmt: skip
+    gone |= {
+        (w["interface"], c)
+        for w in expect
+        if w["interface"] in present
+        for c in extra(w, present[w["interface"]], subnets)
+    }
     for name, cidr in sorted(gone):
         if name in present and cidr in cidrs(present[name], "inet", "inet6"):
             task.run_command(["ip", "address", "delete", cidr, "dev", name])

@@ -27,9 +27,16 @@ CERTIFICATE = Family(
     "sparkloom_host_certificate_ends_timestamp_seconds", "gauge", "When the first of these certificates ends."
 )
 WRITTEN = Family("sparkloom_host_written_timestamp_seconds", "gauge", "When this file was written.")
-FAMILIES = (*(Family(name, "gauge", told) for name, _, told in gpu.READ.values()), Family(*gpu.HELD_FAMILY),
-            *(Family(name, "gauge", told) for name, told in (disks.FREE, disks.HELD)),
-            AVAILABLE, FLOOR, STOPS, CERTIFICATE, WRITTEN)  # fmt: skip
+FAMILIES = (
+    *(Family(name, "gauge", told) for name, _, told in gpu.READ.values()),
+    Family(*gpu.HELD_FAMILY),
+    *(Family(name, "gauge", told) for name, told in (disks.FREE, disks.HELD)),
+    AVAILABLE,
+    FLOOR,
+    STOPS,
+    CERTIFICATE,
+    WRITTEN,
+)
 NAMES = tuple(family.name for family in FAMILIES)
 
 Sample = tuple[str, Mapping[str, str], float]

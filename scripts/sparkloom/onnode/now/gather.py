@@ -99,7 +99,7 @@ class Gatherer:
             hosts=hosts,
             held=self._held() if facts.get("gauges") else {},
             rates={pod: rate for pod, page in made.items() if (rate := self._rate(pod, page, now)) is not None},
-        ), facts  # fmt: skip
+        ), facts
 
     @property
     def core(self) -> str:
@@ -144,8 +144,12 @@ class Gatherer:
             last, ahead = heard.get(node.metadata.name, (None, 0.0))
             late = last and max(at for at, _ in heard.values()) - last > LATE
             since = pods.utc(last) if last and late else pods.unready_since(node)
-            facts = {"ready": pods.ready(node), "cordoned": bool(node.spec.unschedulable), "away_since": since,
-                     "clock_ahead": ahead}  # fmt: skip
+            facts = {
+                "ready": pods.ready(node),
+                "cordoned": bool(node.spec.unschedulable),
+                "away_since": since,
+                "clock_ahead": ahead,
+            }
             found |= dict.fromkeys((node.metadata.name, (node.metadata.labels or {}).get(HOSTNAME, "")), facts)
         return found
 

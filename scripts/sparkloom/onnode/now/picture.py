@@ -174,8 +174,11 @@ def _node(node: Mapping[str, Any], groups: Sequence[Shown], look: Look) -> Shown
         if rank["node"] == node["name"] and rank["rank"].isdigit()
     ]
     alone = any(one["fraction"] is None for one in groups for rank in one["ranks"] if rank["node"] == node["name"])
-    drawn = {**{key: node[key] for key in ("usable_gib", "free_gib", "guard_gib")}, "groups": here,
-             "gpu": bars.gpu(len(here), alone=alone)}  # fmt: skip
+    drawn = {
+        **{key: node[key] for key in ("usable_gib", "free_gib", "guard_gib")},
+        "groups": here,
+        "gpu": bars.gpu(len(here), alone=alone),
+    }
     seen = look.nodes.get(node["kubernetes_node"])
     return {
         "name": node["name"],
@@ -184,9 +187,10 @@ def _node(node: Mapping[str, Any], groups: Sequence[Shown], look: Look) -> Shown
         "cordoned": bool(seen and seen["cordoned"]),
         **drawn,
         "now": dict(look.hosts.get(node["kubernetes_node"], {})),
-        "bar": [{"what": part.what, "group": part.group or None, "gib": round(part.gib, 1)}
-                for part in bars.parts(drawn)],
-    }  # fmt: skip
+        "bar": [
+            {"what": part.what, "group": part.group or None, "gib": round(part.gib, 1)} for part in bars.parts(drawn)
+        ],
+    }
 
 
 def _rail(rail: Mapping[str, Any], facts: Facts, groups: Sequence[Shown]) -> Shown:

@@ -34,9 +34,13 @@ class Engine:
         os.set_blocking(self._out, False)
         try:
             self._process = subprocess.Popen(
-                list(words), env=environment, stdin=subprocess.DEVNULL, stdout=inner, stderr=inner,
+                list(words),
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=inner,
+                stderr=inner,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         except OSError:
             os.close(self._out)
             raise

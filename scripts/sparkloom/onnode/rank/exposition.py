@@ -172,7 +172,7 @@ FAMILIES = (
     Family(CONNECTIONS, "gauge", "Open connections of clients to rank 0's engine.", _connections),
     Family("sparkloom_rank_progress_age_seconds", "gauge", "Since rank 0's engine last moved.", _age("moved")),
     Family("sparkloom_rank_beat_age_seconds", "gauge", "Since the supervisor was last heard.", _age("beat")),
-)  # fmt: skip
+)
 NAMES = tuple(family.name for family in FAMILIES)
 
 

@@ -68,9 +68,11 @@ class Follower(RankGroup):
         """One connection from beginning to end; True when rank 0 refused this rank, or this rank who answers there."""
         try:
             reader, writer = await asyncio.open_connection(
-                self.plan.member(0).address, self.plan.control_port, limit=wire.CHUNK,
+                self.plan.member(0).address,
+                self.plan.control_port,
+                limit=wire.CHUNK,
                 local_addr=(self.plan.member(self.me.rank).address, 0),
-            )  # fmt: skip
+            )
         except OSError:
             return False
         wire.keep_alive(writer, self.plan.limits.lost)
@@ -92,9 +94,14 @@ class Follower(RankGroup):
     async def _spoken(self, connection: Wire) -> bool:
         self._heard = time.monotonic()
         hello = {
-            "config": self.me.config, "build": self.me.build, "instance": self.me.instance,
-            "epoch": self.epoch, "failures": self.budget.ages(), "row": self.budget.row, "served": self.budget.served,
-        }  # fmt: skip
+            "config": self.me.config,
+            "build": self.me.build,
+            "instance": self.me.instance,
+            "epoch": self.epoch,
+            "failures": self.budget.ages(),
+            "row": self.budget.row,
+            "served": self.budget.served,
+        }
         connection.send(hello)
         refused = False
         while (message := await connection.receive()) is not None:

@@ -116,9 +116,12 @@ class Life:
         """GPU, group's secret, rails, weights, memory: until all are right. What outlasts its budget is named once."""
         begun, named = time.monotonic(), ""
         looks = {
-            "gpu": self._gpu, "secret": self._secret, "rails": self._rails, "weights": self._weights,
+            "gpu": self._gpu,
+            "secret": self._secret,
+            "rails": self._rails,
+            "weights": self._weights,
             "memory": self.memory.faults,
-        }  # fmt: skip
+        }
         for phase, look in looks.items():
             while not self.leaving.is_set() and (faults := await asyncio.to_thread(look)):
                 named = self._waiting(phase, "refused", faults[0], begun, named)

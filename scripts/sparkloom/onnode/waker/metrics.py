@@ -22,15 +22,31 @@ def _results(state: State, now: float) -> Iterable[Sample]:
 FAMILIES = (
     Family("sparkloom_waker_state", "gauge", "1 for what a group on demand is at, 0 for the others.", _phases),
     Family("sparkloom_waker_wakings_total", "counter", "Starts that came to an end, by result.", _results),
-    Family("sparkloom_waker_sleeps_total", "counter", "Times that it was put to sleep.",
-           lambda state, now: [({}, float(state.counts["slept"]))]),
-    Family("sparkloom_waker_waking_seconds", "gauge", "The last start, from the first request to an answer.",
-           lambda state, now: [] if state.took is None else [({}, state.took)]),
-    Family("sparkloom_waker_waiting", "gauge", "Requests that wait for its start.",
-           lambda state, now: [({}, float(state.waiting))]),
-    Family("sparkloom_waker_unused_seconds", "gauge", "Since it was last used.",
-           lambda state, now: [({}, max(0.0, now - state.used))]),
-)  # fmt: skip
+    Family(
+        "sparkloom_waker_sleeps_total",
+        "counter",
+        "Times that it was put to sleep.",
+        lambda state, now: [({}, float(state.counts["slept"]))],
+    ),
+    Family(
+        "sparkloom_waker_waking_seconds",
+        "gauge",
+        "The last start, from the first request to an answer.",
+        lambda state, now: [] if state.took is None else [({}, state.took)],
+    ),
+    Family(
+        "sparkloom_waker_waiting",
+        "gauge",
+        "Requests that wait for its start.",
+        lambda state, now: [({}, float(state.waiting))],
+    ),
+    Family(
+        "sparkloom_waker_unused_seconds",
+        "gauge",
+        "Since it was last used.",
+        lambda state, now: [({}, max(0.0, now - state.used))],
+    ),
+)
 AGE = Family("sparkloom_waker_look_age_seconds", "gauge", "Since the cluster was last seen whole.")
 NAMES = tuple(family.name for family in (*FAMILIES, AGE))
 
