@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sparkloom import case as product
+from sparkloom.onnode.now.labels import ONLY_KEY
 from sparkloom.onnode.rank import answers
 from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.onnode.rank.status_log import StatusLog
@@ -58,7 +59,7 @@ def test_what_the_engine_prints_of_its_key_is_blanked(
 
 def test_the_key_is_in_no_rendered_object_and_no_environment(tmp_path: Path) -> None:
     built = json.dumps(case.build())
-    assert keys.SECRET in built and "secretKeyRef" not in built
+    assert ONLY_KEY in built and "secretKeyRef" not in built
     names = {variable["name"] for container in case.engines(case.build()) for variable in container["env"]}
     assert not {name for name in names if "API_KEY" in name}
 
@@ -72,10 +73,10 @@ def test_the_engine_s_own_key_is_made_once_and_told_to_nobody() -> None:
     """A new key of the clients leaves it alone: nothing that runs has to start again."""
     cluster = Cluster()
     _, (engine, *_rest) = made(cluster, case.ULTRA)
-    key = cluster.kept[keys.SECRET][keys.BARE_FILE]
-    assert engine.name == keys.SECRET and engine.made and key not in repr(engine)
+    key = cluster.kept[ONLY_KEY][keys.BARE_FILE]
+    assert engine.name == ONLY_KEY and engine.made and key not in repr(engine)
     assert not any(one.made for one in made(cluster, case.ULTRA)[1])
-    assert cluster.kept[keys.SECRET][keys.BARE_FILE] == key
+    assert cluster.kept[ONLY_KEY][keys.BARE_FILE] == key
 
 
 def test_the_group_s_secret_is_made_once_and_told_to_nobody() -> None:

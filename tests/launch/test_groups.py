@@ -10,9 +10,8 @@ from sparkloom import case
 from sparkloom.inputs import addressing, group_name, profile
 from sparkloom.launch import groups
 from sparkloom.launch.groups import Placed, Running
-from sparkloom.render import keys
+from sparkloom.onnode.now.labels import ONLY_KEY, ONLY_SERVED
 from sparkloom.render.manifests import names
-from sparkloom.site.groups import records
 from tests.judge.fleet.sites import site
 
 ULTRA = "nvidia--nemotron-3-ultra-550b-a55b-nvfp4"
@@ -34,7 +33,7 @@ def test_a_site_with_one_profile_has_the_names_that_it_always_had(name: str) -> 
     assert {("Service", group.label), ("ConfigMap", group.as_dict(rendered.case.cluster)["records"]["record"])} <= kinds
     assert {("StatefulSet", f"{group.label}-rank{rank.index}") for rank in launch.ranks} <= kinds
     assert group.label == names.group(name)
-    assert group.engine_key == keys.SECRET and group.served == records.NAME
+    assert group.engine_key == ONLY_KEY and group.served == ONLY_SERVED
     assert group.port == launch.port
     ends = {rank.place.node.name: {end.rail: end.cidr for end in rank.place.endpoints} for rank in launch.ranks}
     assert group.addresses(rendered.case.cluster) == (ends if len(nodes) > 1 else {})

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sparkloom.onnode.now.labels import ONLY_KEY
 from sparkloom.render import keys
 from sparkloom.site.client import Client
 from testbed.base import names
@@ -66,7 +67,7 @@ def test_the_hub_token_and_the_endpoint_key() -> None:
 
 def engine_key() -> str:
     """The engine's own, which no client has."""
-    kept = Client.at(str(names.KUBECONFIG), NAMESPACE).secret(keys.SECRET) or {}
+    kept = Client.at(str(names.KUBECONFIG), NAMESPACE).secret(ONLY_KEY) or {}
     return kept[keys.BARE_FILE]
 
 

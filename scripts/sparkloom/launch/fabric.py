@@ -23,8 +23,8 @@ LOSSLESS_PRIORITY, LOSSLESS_DSCP = 3, 26
 # The first NCCL that takes the port whose subnet the peer is in, as three ranks in a ring need it: net_ib/connect.cc of
 # v2.30.7-1 has it, that of v2.30.4-1 has not.
 RING_NCCL = "2.30.7"
-# The first line of our netplan file: by it our file is told from everybody else's.
-NETPLAN_HEADER = "# Written by sparkloom from the inventory's fabric.yml; changed there, not here.\n"
+# The first line of files that are made of the plan: by it our netplan file is told from everybody else's.
+HEADER = "# Written by sparkloom from the inventory's fabric.yml; changed there, not here.\n"
 
 
 @dataclass(frozen=True, slots=True)

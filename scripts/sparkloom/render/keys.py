@@ -18,7 +18,6 @@ from sparkloom.base import files
 from sparkloom.base.errors import InputError
 from sparkloom.onnode.rank import proof
 
-SECRET = "engine-own-key"
 ENGINE_FILE, BARE_FILE = "engine.yaml", "key"  # what `--config` of SGLang and vLLM reads; what the supervisor reads
 GROUP_FILE = "secret"  # of a group's Secret
 USABLE = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")  # what a header and every engine's file take without quoting

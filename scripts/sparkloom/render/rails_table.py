@@ -25,7 +25,6 @@ from sparkloom.onnode.rails_table import TABLE
 
 # What an earlier run loaded has to go: a table without a rule lets everybody in.
 OPEN = f"table inet {TABLE}\ndelete table inet {TABLE}\ntable inet {TABLE} {{\n}}\n"
-HEADER = "# Written by sparkloom from the inventory's fabric.yml; changed there, not here.\n"
 # Before the filters of others: whatever they accept has passed ours. What is dropped here is gone for all.
 TABLE_TEXT = Path(__file__).with_name("rails.nft")
 # What an element of the set is, and the packet's part that must be one of them.
@@ -66,11 +65,11 @@ def _table(
 ) -> str:
     """`heard`: interface, who speaks, and where that is asked, who is spoken to."""
     if not cluster.fabric.private:
-        return HEADER + OPEN
+        return fabric.HEADER + OPEN
     names = ", ".join(f'"{name}"' for name in sorted(set(guarded)))
     shut = f"\t\tiifname {{ {names} }} tcp dport {{ {', '.join(map(str, closed))} }} drop\n" if closed else ""
     kind, peer = form
-    return HEADER + Template(TABLE_TEXT.read_text(encoding="utf-8")).substitute(
+    return fabric.HEADER + Template(TABLE_TEXT.read_text(encoding="utf-8")).substitute(
         table=TABLE,
         kind=kind,
         peer=peer,

@@ -41,7 +41,7 @@ def _node(cluster: Cluster, plan: Plan, node: str, groups: list[Running]) -> dic
     ports = [rail.at(node).pf for rail in cluster.fabric.rails_of(node) if not cluster.fabric.whole(rail)]
     parents = [{"interface": pf, "mtu": cluster.fabric.mtu} for pf in ports]
     return {
-        "netplan": fabric.NETPLAN_HEADER + yaml.safe_dump(fabric.netplan(plan, node), sort_keys=False),
+        "netplan": fabric.HEADER + yaml.safe_dump(fabric.netplan(plan, node), sort_keys=False),
         "links": [*parents, *({"interface": e.interface, "mtu": e.mtu, "cidr": e.cidr} for e in mine)],
         "subnets": [rail.subnet for rail in cluster.fabric.rails],
         "functions": [

@@ -12,7 +12,8 @@ from sparkloom.base.errors import InputError
 from sparkloom.base.repository import REPO
 from sparkloom.inputs import profile
 from sparkloom.launch import engines
-from sparkloom.render import keys, manifests
+from sparkloom.onnode.now.labels import ONLY_KEY
+from sparkloom.render import manifests
 from sparkloom.render.manifests import gateway, router
 from sparkloom.render.router import Terms
 from tests.render.manifests import case, schemas
@@ -66,7 +67,7 @@ def test_rank_0_alone_gets_the_key_and_only_as_a_reference(name: str) -> None:
         assert len(mounted) == (index == 0)
         assert not any("subPath" in m for m in mounted), "the kubelet never renews a single file that is mounted so"
     volumes = [v for pod in case.pods(built) for v in pod["spec"]["volumes"] if v["name"] == "key"]
-    assert [v["secret"]["secretName"] for v in volumes] == [keys.SECRET]
+    assert [v["secret"]["secretName"] for v in volumes] == [ONLY_KEY]
 
 
 BAD = ("/health", "/v1", "/v1/", "/v1x", "/v1/../health", "/v1/a`) || Path(`/", "/v1/*/x", "v1/a")

@@ -12,6 +12,7 @@ from typing import Any
 from sparkloom.launch import engines
 from sparkloom.launch.engines import base
 from sparkloom.launch.resolve import Launch, Rank
+from sparkloom.onnode.now.labels import ONLY_KEY
 from sparkloom.render import keys
 from sparkloom.render.manifests import names
 
@@ -30,7 +31,7 @@ def group_file(launch: Launch) -> str:
 
 def engine_key(launch: Launch) -> str:
     """The Secret with the engine's own key: each group of a fleet has one of its own."""
-    return launch.seat.engine_key if launch.seat else keys.SECRET
+    return launch.seat.engine_key if launch.seat else ONLY_KEY
 
 
 def key_words(launch: Launch, rank: Rank) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sparkloom.onnode.now.gather import HOSTS_PORT as HOSTS_PORT
+from sparkloom.onnode.now.gather import ROUTER_PORT as ROUTER_PORT
 from sparkloom.onnode.now.labels import HOSTS as HOSTS
 from sparkloom.render.manifests import names
 
@@ -13,7 +14,6 @@ OURS = {**COMPONENT, **names.PART_OF}
 NAME = "app.kubernetes.io/name"
 PROMETHEUS = {NAME: "prometheus"}  # as its charts and its operator call it
 ROUTER = {NAME: "router"}
-ROUTER_PORT = 9090
 WAKER = {NAME: "waker"}
 PROMETHEUS_PORT = 9090
 READER = "sparkloom/metrics-access"  # label of a namespace whose pods may ask the Prometheus that we install

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from sparkloom.inputs.cluster import Cluster, Rail
-from sparkloom.launch.fabric import NETPLAN_HEADER, Plan
+from sparkloom.launch.fabric import HEADER, Plan
 from sparkloom.site.foreign import netplan, profiles
 from sparkloom.site.foreign.netplan import Definition
 
@@ -33,7 +33,7 @@ class Node:
     @cached_property
     def read(self) -> Read:
         """All definitions but our own file's."""
-        rows = [file for file in self.network["files"] if not file["text"].startswith(NETPLAN_HEADER)]
+        rows = [file for file in self.network["files"] if not file["text"].startswith(HEADER)]
         found = Read([], [])
         plans = [row for row in rows if row["kind"] == "netplan"]
         found.definitions.extend(netplan.definitions(plans, found.unreadable))
@@ -53,7 +53,7 @@ class Node:
 
         Where it is there, what is live on our functions beside it is drift, and the role mends it.
         """
-        files = [file for file in self.network["files"] if file["text"].startswith(NETPLAN_HEADER)]
+        files = [file for file in self.network["files"] if file["text"].startswith(HEADER)]
         given = netplan.definitions(files, unreadable=[])
         return {(definition.name, cidr) for definition in given for cidr, _ in definition.addresses}
 

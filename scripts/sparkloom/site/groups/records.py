@@ -14,16 +14,17 @@ from typing import Any
 from sparkloom.base import json_text
 from sparkloom.base.finding import Finding
 from sparkloom.judge import diagnose
+from sparkloom.onnode.now.labels import ONLY_SERVED
 from sparkloom.onnode.now.pods import since as since
 from sparkloom.onnode.now.pods import state
 from sparkloom.site.checks import report
 from sparkloom.site.client import Client
 
-NAME, KEY = "served", "served.json"
+KEY = "served.json"
 Record = dict[str, Any]
 
 
-def read(client: Client, name: str = NAME) -> Record:
+def read(client: Client, name: str = ONLY_SERVED) -> Record:
     """Of the group whose record has that name; `served` is that of a site with one profile."""
     return _record(client.config_map(name))
 
@@ -61,10 +62,10 @@ def judged(record: Record, asked: str, inventory: str) -> Record:
     return {"profile": profile, "words": words, "rows": rows}
 
 
-def write(client: Client, record: Record, name: str = NAME, labels: Mapping[str, str] | None = None) -> bool:
+def write(client: Client, record: Record, name: str = ONLY_SERVED, labels: Mapping[str, str] | None = None) -> bool:
     """That of a site with one profile has no group's label: it outlives the group."""
     data = {KEY: json.dumps(record, indent=1, sort_keys=True) + "\n"}
-    return client.put_config_map(name, data, labels=None if name == NAME else labels)
+    return client.put_config_map(name, data, labels=None if name == ONLY_SERVED else labels)
 
 
 def good(plan: Record, pods: list[Any], memory: dict[str, float], before: Record) -> Record:

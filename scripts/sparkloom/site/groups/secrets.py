@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from sparkloom.onnode.now.labels import ONLY_KEY
 from sparkloom.render import keys
 from sparkloom.render.manifests import names, pod_secrets
 from sparkloom.site.checks import report
@@ -30,7 +31,7 @@ def of_group(reached: Client, group: RenderedGroup, *, dry: bool) -> Iterator[Ke
     That of a site with one profile has no group's label: it outlives its group, and the next one has it.
     """
     name = group.engine_key
-    data, labels = keys.engine_data(reached.secret(name)), {} if name == keys.SECRET else group.labels
+    data, labels = keys.engine_data(reached.secret(name)), {} if name == ONLY_KEY else group.labels
     yield _put(reached, name, data, labels, "what the engine is asked with", dry=dry)
     if name := pod_secrets.group_secret(group.launch):
         # its labels say whose it is when the profile serves no more
