@@ -174,16 +174,16 @@ def test_frames_lost_on_the_way_are_named_with_rail_and_peer(fabric: Fabric) -> 
     for port in ("b0", "b1"):
         ip("-n", fabric.switch, "link", "set", port, "mtu", "1500")
     fabric.start(0, 1)
-    text = fabric.ranks.until(0, "missing")["text"]
-    assert "rail b to rank 1 on spark2 (192.168.101.12): small frames pass, frames of 9000 bytes do not" in text
+    frames = "small frames pass, frames of 9000 bytes do not"
+    fabric.ranks.until(0, "missing", f"rail b to rank 1 on spark2 (192.168.101.12): {frames}")
     assert "engine: started" not in fabric.ranks.log(0) + fabric.ranks.log(1)
 
 
 def test_a_rail_without_a_way_to_the_peer_is_named(fabric: Fabric) -> None:
     ip("-n", fabric.switch, "link", "set", "brb", "down")
     fabric.start(0, 1)
-    text = fabric.ranks.until(1, "missing")["text"]
-    assert "rail b to rank 0 on spark1 (192.168.101.11): no answer" in text
+    # beside a busy machine's other work the peer itself may be what is missing first
+    fabric.ranks.until(1, "missing", "rail b to rank 0 on spark1 (192.168.101.11): no answer")
 
 
 def test_a_rail_that_breaks_while_the_engine_runs_is_named_within_seconds(fabric: Fabric) -> None:
