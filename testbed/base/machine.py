@@ -9,7 +9,7 @@ import threading
 from functools import cache
 from pathlib import Path
 
-from testbed.base import store
+from testbed.base import locks, store
 from testbed.base.screen import INSTALLS
 from testbed.base.shell import APART, RackError, out, run
 from testbed.base.steps import Say, Step
@@ -125,8 +125,13 @@ def shells(say: Say) -> None:
 def ssh_server(say: Say) -> Path:
     """A folder with the distribution's sshd and its library: an installed one would listen on this machine."""
     key = store.key_of([*os_release().values(), platform.machine()])
-    if store.is_built("sshd", key):
-        return store.place("sshd", key)
+    with locks.making("sshd"):
+        if not store.is_built("sshd", key):
+            _unpack_sshd(key, say)
+    return store.place("sshd", key)
+
+
+def _unpack_sshd(key: str, say: Say) -> None:
     say(f"fetches {', '.join(SSHD)} with apt-get, to be unpacked")
     with store.building("sshd", key) as folder:
         aside = folder / "packages"
@@ -140,7 +145,6 @@ def ssh_server(say: Say) -> Path:
         shutil.copy2(aside / SSHD["openssh-server"], folder)
         shutil.copy2(next(aside.rglob(SSHD["libwrap0"])), folder / "lib")
         shutil.rmtree(aside)
-    return store.place("sshd", key)
 
 
 def bootstrap(

@@ -56,7 +56,8 @@ def test_the_first_deploy_locks_and_the_second_changes_nothing(site: Path) -> No
     found = {"spark1": {ID: A}, "spark2": {ID: A}}
     entries, refusal = lock(site).found(found, ENTRY.when)
     assert (entries, refusal) == ([ENTRY], "")
-    assert lock(site).keep(entries) and not lock(site).keep(lock(site).found(found, "later")[0])
+    later = lock(site).found(found, "later")[0]
+    assert lock_file.keep(lock_file.place(site), entries[0]) and not lock_file.keep(lock_file.place(site), later[0])
     assert case.cluster(site).models == {ID: A}
 
 
@@ -124,7 +125,7 @@ def test_what_was_brought_at_another_commit_is_refused_and_taken_where_somebody_
     lock_file.keep(lock_file.place(site), ENTRY)
     assert f"was brought at {B}" in lock(site).found({"spark1": {ID: B}}, "now")[1]
     entries, refusal = lock(site, "held").found({"spark1": {ID: B}}, "now")
-    assert not refusal and lock(site, "held").keep(entries) and case.cluster(site).models == {ID: B}
+    assert not refusal and lock_file.keep(lock_file.place(site), entries[0]) and case.cluster(site).models == {ID: B}
     assert "not the same on every node" in lock(site).found({"spark1": {ID: A}, "spark2": {ID: B}}, "now")[1]
 
 

@@ -175,6 +175,10 @@ def scaled(site: Recorded) -> dict[str, int]:
     return {one["metadata"]["name"]: one["spec"]["replicas"] for one in site.sets}
 
 
+def pods(site: Recorded) -> set[str]:
+    return {pod["metadata"]["name"] for pod in site.pods}
+
+
 def test_a_group_is_stopped_and_started_as_a_command_line_does(server: Server, site: Recorded) -> None:
     """By the rights that the page has: none to change what a set is made of."""
     _, plan = post(server, "stop", {"group": "glm"}, session(server))
@@ -215,9 +219,8 @@ def test_one_starts_in_anothers_place_when_that_is_gone(
     assert plan["will"].endswith("; then start chat on spark4 (51.07 GiB)")
     assert done(server, "start", {"group": "chat"})[1]["said"] == f"chat starts once {OSS} is gone."
     assert (scaled(site)[f"{OSS}-rank0"], scaled(site)["chat-rank0"]) == (0, 0)
-    until(lambda: scaled(site)["chat-rank0"] == 1, 30)
-    there = {pod["metadata"]["name"] for pod in site.pods}
-    assert "chat-rank0-0" in there and f"{OSS}-rank0-0" not in there
+    until(lambda: scaled(site)["chat-rank0"] == 1 and "chat-rank0-0" in pods(site), 30)
+    assert f"{OSS}-rank0-0" not in pods(site)
     assert site.maps["stopped"]["data"]["chat"] == "" and site.maps["stopped"]["data"][OSS].startswith("alice on the")
 
 

@@ -10,6 +10,7 @@ import base64
 import re
 import shlex
 import shutil
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from shutil import which
@@ -106,7 +107,7 @@ class Building(Background):
         return {**told, "state": "failed", "cause": f"{self._cause()} (all it said: {self.folder}/log)"}
 
     def _step(self) -> str:
-        if self.part.exists():
+        with suppress(FileNotFoundError):  # not there yet, or a whole archive by now
             return f"saves the image, {self.part.stat().st_size / 1e9:.1f} GB"
         steps = [found[1] or found[2] for line in self.log_lines() if (found := STEP.match(line))]
         return f"builds {steps[-1][:100]}" if steps else "begins to build"
