@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -354,3 +355,48 @@ def test_a_script_that_sources_a_file_beside_it_has_its_values(tmp_path: Path) -
     assert found.starts[0].words == ["org/name", "--max-model-len", "${LENGTH}", "--api-key", "${HF_TOKEN}"]
     whys = [one.why for one in found.leftover]
     assert sum("from beside" in why for why in whys) == 1 and sum("not known here" in why for why in whys) == 1
+
+
+def script(folder: Path, text: str) -> Found:
+    return source.read(f"{text}\nvllm serve org/name\n", str(folder / "run.sh"), engines.programs())
+
+
+@pytest.mark.parametrize("command", ["rm -f mine.env", "tail -f mine.env"])
+def test_a_command_about_a_file_beside_it_is_no_test_of_it(tmp_path: Path, command: str) -> None:
+    (tmp_path / "mine.env").write_text("A=1\n")
+    assert any(command in one.what for one in script(tmp_path, command).leftover)
+
+
+def test_a_test_of_more_than_a_file_beside_it_is_not_decided(tmp_path: Path) -> None:
+    (tmp_path / "mine.env").write_text("A=1\n")
+    found = script(tmp_path, "MODEL=a\n[ -f mine.env -a -n $NOBODY ] && MODEL=b\nvllm serve $MODEL")
+    assert found.starts[0].words == ["${MODEL}"]
+
+
+@pytest.mark.parametrize(
+    "text", ["if [ $1 ]; then\n  MODEL=a\nelse\n  MODEL=b\nfi\n", "MODEL=$OTHER/a\n", "MODEL=`pwd`\n"]
+)
+def test_what_only_a_shell_can_say_of_a_sourced_file_is_not_believed(tmp_path: Path, text: str) -> None:
+    (tmp_path / "mine.env").write_text(text)
+    assert script(tmp_path, "source mine.env\nvllm serve $MODEL").starts[0].words == ["${MODEL}"]
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "x\\ny", ""])
+def test_a_name_that_no_file_has_is_no_fault_of_the_script(tmp_path: Path, name: str) -> None:
+    assert script(tmp_path, f"[ -f '{name}' ] && source '{name}'").starts
+
+
+def test_a_line_that_never_ends_is_read_in_no_time(tmp_path: Path) -> None:
+    begun = time.process_time()
+    beside(tmp_path, f"A=x{' ' * 60_000}y z\n{' ' * 60_000}\n", COMPOSE)
+    assert time.process_time() - begun < 2
+
+
+def test_a_file_of_variables_refers_to_others_as_compose_lets_it(tmp_path: Path) -> None:
+    (tmp_path / "mine.env").write_text("CACHE=${ROOT}/cache\nELSEWHERE=${NOBODY}/x\n")
+    text = (
+        "services:\n  a:\n    image: vllm/vllm-openai:v0.19.0\n    env_file: mine.env\n    command: --model org/name\n"
+    )
+    [start] = beside(tmp_path, "ROOT=/data\n", text).starts
+    assert start.env == {"CACHE": "/data/cache"}
+    assert "env ELSEWHERE=${NOBODY}/x" in {one.what for one in start.leftover}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +36,7 @@ class Values:
 
 def read(document: Document, programs: Programs) -> Found | None:
     data = document.data
-    values = Values({} if OBJECTS in data else beside.known(document.file, ".env"))
+    values = Values({} if OBJECTS in data else beside.shown(beside.variables(document.file, ".env")))
     reader = Reader(programs, document.file)
     leftover = Leftovers()
     for name, service in data["services"].items():
@@ -63,14 +63,18 @@ def read(document: Document, programs: Programs) -> Found | None:
 
 def _service(reader: Reader, name: str, service: dict[str, Any], where: str, configs: Any, values: Values) -> bool:
     container = Container(str(service.get("image") or ""), name, files=dict(_files(service, configs)))
-    for said in _environment(service, reader.file, values):
+    named = service.get("env_file")
+    files = {
+        path: beside.variables(reader.file, path) for path in map(_path, named if isinstance(named, list) else [named])
+    }
+    for said in _environment(service, files.values(), values):
         container.leftover += containers.environment(container.env, said)
     for key, value in service.items():
         if key in READ:
             continue
         why = vocabulary.COMPOSE.get(key) or vocabulary.OPTIONS.get(vocabulary.SERVICES.get(key, ""), containers.OTHER)
         for item in value if isinstance(value, list) else [value]:
-            if key == "env_file" and beside.variables(reader.file, _path(item)):
+            if key == "env_file" and files[_path(item)]:
                 continue
             container.leftover.add(f"service {name}: {key} {short(str(item))}", why)
     reader.containers[str(service.get("container_name") or name)] = container
@@ -80,12 +84,11 @@ def _service(reader: Reader, name: str, service: dict[str, Any], where: str, con
     return not entry and reader.of_image(container, command, where)
 
 
-def _environment(service: dict[str, Any], file: str, values: Values) -> Iterator[str]:
+def _environment(service: dict[str, Any], files: Iterable[dict[str, str]], values: Values) -> Iterator[str]:
     """`NAME=value` as the container gets it. What `.env` has for compose itself is no engine's."""
-    named = service.get("env_file")
-    for item in named if isinstance(named, list) else [named]:
-        found = beside.variables(file, _path(item))
-        yield from variables({name: value for name, value in found.items() if name not in values.taken})
+    for found in files:
+        own = {name: value for name, value in found.items() if name not in values.taken}
+        yield from variables(_interpolated(own, values))
     yield from variables(service.get("environment"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -130,9 +130,7 @@ class Reader(Starts):
         if words and words[0].parts and words[0].parts[0].kind == "sum":
             said = v.computed(words[0].parts[0].text)
             return None if said is None else bool(said)
-        if texts[1:2] in (["-f"], ["-e"]) and beside.variables(self.file, "".join(texts[2:3])):
-            return True
-        return _decided(texts)
+        return _decided(texts, lambda name: bool(beside.variables(self.file, name)))
 
     def _sets(self, how: str, words: Sequence[Word], v: Scope) -> None:
         """`export NAME=value` and its like."""
@@ -154,8 +152,8 @@ class Reader(Starts):
             self._block(function.body, replace(v, given=given, depth=v.depth + 1))
         elif first == "shift" and v.given:
             del v.given[: 2 if texts[1:] == ["2"] else 1]
-        elif first in (".", "source") and (values := beside.known(self.file, texts[-1])):
-            v.values |= values
+        elif first in (".", "source") and (found := beside.variables(self.file, texts[-1])):
+            v.values |= dict.fromkeys(found) | beside.shown(found)
             self.leftover.add(f"{where}: {short(' '.join(texts))}", "its values are taken, from beside the script")
         elif not self.words(texts, where, v, own) and not self._fed(command, texts, v) and first not in QUIET:
             why = CUT_OFF if first.startswith("-") else vocabulary.SHELL.get(first, NOT_RUN)
@@ -226,16 +224,18 @@ def _of_make(text: str) -> str:
     return re.sub(r"(?<!\\\n)^([ \t]+)[@-]+(?=\w)", r"\1", text, flags=re.MULTILINE)
 
 
-def _decided(words: list[str]) -> bool | None:
-    """What a test says, where both of its sides are known; None where it asks the machine."""
+def _decided(words: list[str], there: Callable[[str], bool]) -> bool | None:
+    """What a test says, where both of its sides are known; None where it asks the machine for what is not `there`."""
     if not words or words[0] not in ("[", "[[", "test"):
         return {"true": True, "false": False}.get(words[0]) if len(words) == 1 else None
     inside = [word for word in words[1:] if word not in ("]", "]]")]
     if any(OPEN.search(word) for word in inside):
         return None
     if inside[:1] == ["!"]:
-        said = _decided(["[", *inside[1:]])
+        said = _decided(["[", *inside[1:]], there)
         return None if said is None else not said
+    if len(inside) == 2 and inside[0] in ("-f", "-e"):
+        return there(inside[1]) or None
     if len(inside) == 2 and inside[0] in ("-z", "-n"):
         return (inside[1] == "") == (inside[0] == "-z")
     if len(inside) == 1 and inside[0] in ("-z", "-n"):
