@@ -76,11 +76,15 @@ class Fault:
 MOST = 16 << 20  # bytes of a file that people write
 
 
-class Dumper(yaml.SafeDumper):
-    """Writes as people do: no anchors, and lists below their key, as yamllint has them."""
+class PlainDumper(yaml.SafeDumper):
+    """Without anchors: the same mapping twice is written twice."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        return True  # the same mapping twice is written twice
+        return True
+
+
+class Dumper(PlainDumper):
+    """Writes as people do: lists below their key, as yamllint has them."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,7 +27,6 @@ MODELS = "/models"  # where the node's model store is mounted in every pod (a hu
 CACHE = "/cache"  # where the node keeps kernels compiled at run time, one folder per profile and image
 SEALED = "/sealed"  # the node's copy of them, which a pod only reads
 _COMMON: dict[str, Any] = document.own(Path(__file__).with_name("common.yml").read_text())
-_ENVIRONMENT: dict[str, dict[str, Any]] = document.own(Path(__file__).with_name("environment.yml").read_text())
 LOADERS: Mapping[object, str] = _COMMON["loaders"]
 SITED: Mapping[str, str] = _COMMON["sited"]
 FILES: Sequence[str] = _COMMON["files"]
@@ -228,5 +228,11 @@ def nccl_environment(topology: Topology, place: Place) -> list[EnvVar]:
 
 def _variables(part: str, origin: str, **words: object) -> list[EnvVar]:
     """One part of environment.yml."""
-    told = _ENVIRONMENT[part].items()
+    told = _environment()[part].items()
     return [EnvVar(name, value.format(**words), Origin(origin, why=why)) for name, (value, why) in told]
+
+
+@cache
+def _environment() -> dict[str, dict[str, tuple[str, str]]]:
+    read: dict[str, dict[str, tuple[str, str]]] = document.own(Path(__file__).with_name("environment.yml").read_text())
+    return read

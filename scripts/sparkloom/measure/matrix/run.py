@@ -138,8 +138,10 @@ def _alone(folder: Path, progress: GridProgress) -> Iterator[int]:
 def _lives(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except OSError as error:
-        return isinstance(error, PermissionError)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
     return True
 
 

@@ -39,8 +39,7 @@ class Transport:
         report = self.report()
         if old := too_old(report, self.least):
             return old
-        connected = any("Connected all " in line for line in self._lines)
-        certain = report.verdict == "socket" or (report.verdict == "roce-partial" and connected)
+        certain = report.verdict == "socket" or (report.verdict == "roce-partial" and self._connected())
         return in_words(report) if certain else ""
 
     def final(self) -> str:
@@ -52,6 +51,9 @@ class Transport:
         if not self._lines:
             return "NCCL says nothing in this log, so nothing proves the rails; set env NCCL_DEBUG: INFO in the profile"
         return in_words(self.report())
+
+    def _connected(self) -> bool:
+        return any("Connected all " in line for line in self._lines)
 
     def summary(self) -> str:
         return in_words(self.report()) if self.rails and self._lines else ""

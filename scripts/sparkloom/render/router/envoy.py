@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from sparkloom.base import document
 from sparkloom.inputs.client_keys import Key
 from sparkloom.onnode import key_table
 from sparkloom.onnode.waker.refusal import AWAKE, GROUP, STREAM
@@ -60,8 +61,8 @@ def argv(terms: Terms) -> list[str]:
 
 
 def as_text(data: Any) -> str:
-    """As all files here are written; by way of JSON, or what is the same twice would be an alias."""
-    return yaml.safe_dump(json.loads(json.dumps(data)), sort_keys=False, width=120)
+    """As all files here are written."""
+    return yaml.dump(data, Dumper=document.PlainDumper, sort_keys=False, width=120)
 
 
 def _resources(listed: list[dict[str, Any]]) -> str:
