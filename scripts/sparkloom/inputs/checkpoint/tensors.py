@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ Group = Literal[
     "vision", "draft", "tables", "other",
 ]  # fmt: skip
 Width = Callable[[str], int]  # of a word in a table
-_SIGNS: dict[str, Callable[[int, int], int]] = {"+": add, "-": sub, "*": mul, "/": floordiv}
+_SIGNS: dict[Any, Callable[[int, int], int]] = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: floordiv}
 _REPEATED = re.compile(r"<(\w+)>|\{([\w.,]+)\}")
 
 
@@ -56,16 +57,20 @@ def norm(name: str, size: int, *, bias: bool = False) -> Iterator[Tensor]:
 
 
 def computed(term: int | str, width: Width) -> int:
-    """`3 * hidden_size / heads`, from left to right."""
-    first, *rest = str(term).split()
-    total = _number(first, width)
-    for sign, word in zip(rest[::2], rest[1::2], strict=True):
-        total = _SIGNS[sign](total, _number(word, width))
-    return total
+    """`3 * (hidden_size + rope) / heads`, as Python computes it; `/` leaves no rest."""
+    return _value(_parsed(str(term)), width)
 
 
-def _number(word: str, width: Width) -> int:
-    return int(word) if word.isdigit() else width(word)
+_parsed = cache(lambda term: ast.parse(term, mode="eval").body)
+
+
+def _value(part: ast.expr, width: Width) -> int:
+    match part:
+        case ast.BinOp(left=left, op=sign, right=right):
+            return _SIGNS[type(sign)](_value(left, width), _value(right, width))
+        case ast.Name(id=word):
+            return width(word)
+    return int(ast.literal_eval(part))
 
 
 def listed(place: str, rows: Mapping[str, Mapping[str, Any]], width: Width, group: Group) -> Iterator[Tensor]:
