@@ -116,7 +116,7 @@ def of_entry(one: Entry) -> Key:
 
 
 class Keyring(Strict):
-    client_keys: list[Key] = Field(default_factory=list)
+    client_keys: list[Key] = Field(default=[])
 
 
 def place(inventory: str | Path) -> Path:

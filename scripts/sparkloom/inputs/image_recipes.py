@@ -62,7 +62,7 @@ class Base(Strict):
 class Wheel(Strict):
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     version: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.!+_-]+$")]
-    sha256: list[Sha256] = Field(default_factory=list, description="of the files that may be installed")
+    sha256: list[Sha256] = Field(default=[], description="of the files that may be installed")
 
 
 class Git(Strict):
@@ -94,10 +94,10 @@ class Build(Strict):
     """A stage of its own: fetches and compiles, and leaves only what `copies` takes from it."""
 
     base: Base
-    packages: list[Package] = Field(default_factory=list)
-    git: list[Git] = Field(default_factory=list)
+    packages: list[Package] = Field(default=[])
+    git: list[Git] = Field(default=[])
     workdir: Inside = "/"
-    run: list[Words] = Field(default_factory=list, description="lines of shell, one step each")
+    run: list[Words] = Field(default=[], description="lines of shell, one step each")
 
 
 class Serves(Strict):
@@ -122,18 +122,18 @@ class Recipe(Strict):
     )
     base: Base
     build: Build | None = None
-    packages: list[Package] = Field(default_factory=list, description="of the distribution, as it has them that day")
-    wheels: list[Wheel] = Field(default_factory=list, description="all of them: nothing is resolved in the build")
-    files: list[File] = Field(default_factory=list)
-    copies: list[Copy] = Field(default_factory=list)
-    patches: list[str] = Field(default_factory=list, description="source patches of ours that are applied, by name")
-    env: dict[Variable, Words] = Field(default_factory=dict)
-    run: list[Words] = Field(default_factory=list)
-    proof: list[Words] = Field(default_factory=list, description="must hold in the finished image, or the build ends")
-    labels: dict[str, Words] = Field(default_factory=dict)
+    packages: list[Package] = Field(default=[], description="of the distribution, as it has them that day")
+    wheels: list[Wheel] = Field(default=[], description="all of them: nothing is resolved in the build")
+    files: list[File] = Field(default=[])
+    copies: list[Copy] = Field(default=[])
+    patches: list[str] = Field(default=[], description="source patches of ours that are applied, by name")
+    env: dict[Variable, Words] = Field(default={})
+    run: list[Words] = Field(default=[])
+    proof: list[Words] = Field(default=[], description="must hold in the finished image, or the build ends")
+    labels: dict[str, Words] = Field(default={})
     needs: Needs
     sources: Annotated[list[str], Field(min_length=1)]
-    unknown: list[str] = Field(default_factory=list, description="what could not be found out here, and who can")
+    unknown: list[str] = Field(default=[], description="what could not be found out here, and who can")
 
     @model_validator(mode="after")
     def _is_whole(self) -> Recipe:

@@ -17,12 +17,12 @@ class Layers(Strict):
         default=0, description="softmax attention over the tokens that an indexer chooses (DSA, NSA): attention.indexer"
     )
     compressed: dict[str, Count] = Field(
-        default_factory=dict,
+        default={},
         description="attention over a compressed cache (DeepSeek-V4): layers by how many tokens one entry stands for, "
         "as {4: 21, 128: 20}; the last tokens stay whole in attention.window",
     )
     caches: dict[str, Count] = Field(
-        default_factory=dict,
+        default={},
         description="layers with a cache of their own, by tokens per entry (1: attention and sparse), where the others "
         "read theirs (DeepSeek-V4.1: kv_source_layer_ids), as {2: 3, 1: 1}; empty = all of them",
     )
@@ -168,7 +168,7 @@ class Mtp(Strict):
     )
     precision: Precision = Field(default="bf16", description="stored precision of those layers; rarely quantized")
     accept_length: dict[str, Annotated[float, Field(ge=1, le=64)]] = Field(
-        default_factory=dict, description="measured tokens per verification step, by 'steps/draft tokens'"
+        default={}, description="measured tokens per verification step, by 'steps/draft tokens'"
     )
 
 
@@ -181,7 +181,7 @@ class Draft(Strict):
 
 
 class Measured(Strict):
-    weights_gib_per_rank: dict[str, Size] = Field(default_factory=dict, description="by 'tp4-ep4'")
+    weights_gib_per_rank: dict[str, Size] = Field(default={}, description="by 'tp4-ep4'")
     load_seconds: Size | None = None
 
 
@@ -193,7 +193,7 @@ class Named(Strict):
         default=None, description="commit on the hub; empty = resolved and pinned at deploy"
     )
     runs_unpinned_code_of: list[HubId] = Field(
-        default_factory=list,
+        default=[],
         description="consent by name: trust_remote_code may run what these publish at the first deploy, which locks it",
     )
     file: Inside | None = Field(
@@ -220,7 +220,7 @@ class Model(Named):
     precision: Precisions
     checkpoint: Checkpoint
     parts: dict[str, Part] = Field(
-        default_factory=dict, description="by name: what no layer above is, as 'vision tower' or 'n-gram table'"
+        default={}, description="by name: what no layer above is, as 'vision tower' or 'n-gram table'"
     )
     mtp: Mtp | None = None
     measured: Measured = Field(default_factory=Measured)

@@ -24,12 +24,12 @@ class Fork(Strict):
     name: str = Field(description="what the fork or branch is called")
     source: str = Field(description="where its code is: repository and branch or commit, or the image that has it")
     flags: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$")], Form] = Field(
-        default_factory=dict,
+        default={},
         description="launch keys that it adds, or takes further values for, with the form of their values: switch, "
         "text, int, float, json, or a list of the words that it takes",
     )
     env: dict[Annotated[str, StringConstraints(pattern=ENV_NAME)], Form] = Field(
-        default_factory=dict, description="environment variables that it reads beyond its release's, likewise"
+        default={}, description="environment variables that it reads beyond its release's, likewise"
     )
 
 
@@ -40,11 +40,9 @@ class Engine(Strict):
     digest: Annotated[str, StringConstraints(pattern=f"^{DIGEST.pattern}$")] | None = Field(
         default=None, description="empty = resolved and pinned at deploy"
     )
-    carries: list[str] = Field(
-        default_factory=list, description="fixes that the image has beyond its release, as 'sglang#27998'"
-    )
+    carries: list[str] = Field(default=[], description="fixes that the image has beyond its release, as 'sglang#27998'")
     patches: list[str] = Field(
-        default_factory=list, description="source patches that the image needs at start, by name; rules see patch:NAME"
+        default=[], description="source patches that the image needs at start, by name; rules see patch:NAME"
     )
     built_from: str | None = Field(
         default=None,
@@ -121,9 +119,9 @@ def _numbers(value: FlagValue) -> Iterator[float]:
 
 
 class Requests(Strict):
-    sampling: dict[str, Scalar] = Field(default_factory=dict)
+    sampling: dict[str, Scalar] = Field(default={})
     toggles: dict[str, dict[str, dict[str, Any]]] = Field(
-        default_factory=dict, description="per-request switches: {thinking: {on: {...body...}, off: {...}}}"
+        default={}, description="per-request switches: {thinking: {on: {...body...}, off: {...}}}"
     )
 
 
@@ -177,9 +175,9 @@ class Sketch(Strict):
     model: Named
     engine: Engine
     launch: LaunchSection
-    env: dict[Annotated[str, StringConstraints(pattern=ENV_NAME)], str] = Field(default_factory=dict)
+    env: dict[Annotated[str, StringConstraints(pattern=ENV_NAME)], str] = Field(default={})
     requests: Requests = Field(default_factory=Requests)
-    evidence: list[Evidence] = Field(default_factory=list)
+    evidence: list[Evidence] = Field(default=[])
 
 
 class Profile(Sketch):

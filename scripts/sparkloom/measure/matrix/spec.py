@@ -63,7 +63,7 @@ class Spec(Strict):
     inventory: str | None = Field(default=None, description="inventory folder; default: inventories/gb10")
     group: str | None = Field(default=None, description="the group of the site's list that gets each cell in turn")
     axes: dict[str, list[Value]] = Field(min_length=1)
-    excludes: list[dict[str, Value]] = Field(default_factory=list)
+    excludes: list[dict[str, Value]] = Field(default=[])
     bench: BenchOptions = BenchOptions()
     limits: CellLimits = CellLimits()
     url: str | None = Field(
@@ -118,7 +118,7 @@ class Level(BaseModel):
     ok: int
     sum_tok_s: float | None = None
     at_once: int | None = None
-    ttft_ms: dict[str, float | None] = Field(default_factory=dict)
+    ttft_ms: dict[str, float | None] = Field(default={})
     accept_length: float | None = None
     guard: dict[str, Any] | str | None = None
 
@@ -147,14 +147,14 @@ class CellResult(BaseModel):
     profile: str
     settings: dict[str, Value]
     status: Status
-    levels: list[Level] = Field(default_factory=list)
-    matched_rules: list[str] = Field(default_factory=list)
+    levels: list[Level] = Field(default=[])
+    matched_rules: list[str] = Field(default=[])
     trace_tail: str = ""
-    telling: list[str] = Field(default_factory=list, description="the lines that say most, where no rule knows them")
+    telling: list[str] = Field(default=[], description="the lines that say most, where no rule knows them")
     note: str = ""
     started: str | None = None
     seconds: float | None = None
-    provenance: dict[str, Any] = Field(default_factory=dict)
+    provenance: dict[str, Any] = Field(default={})
 
     @model_validator(mode="after")
     def _measured_if_ok(self) -> CellResult:

@@ -14,8 +14,6 @@ import yaml
 
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*(?::[A-Za-z0-9_./-]+)*")
 _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"})
-_PRINTABLE = re.compile(r"[\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]*")
-_BLOCK = re.compile(r"[^\s](?:[\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]*[^\n])?\n")
 _LONGEST = 1 << 30  # characters of a line: none is broken
 
 
@@ -28,10 +26,10 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     """A literal block where that gives back exactly the same text, else one line."""
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         style = None
-    elif "\n" in text and _BLOCK.fullmatch(text):
+    elif text.endswith("\n") and text[-2:-1].strip() and text[0].strip() and text.replace("\n", "").isprintable():
         style = "|"
     else:
-        style = "'" if _PRINTABLE.fullmatch(text) else '"'
+        style = "'" if text.isprintable() else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
