@@ -18,8 +18,9 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile
 from sparkloom.judge import flags
 from tests.inputs import profile_mutations
+from tests.later import thrown
 
-ROUNDS = 1000  # for each mutation; some know fewer ways to go wrong, together they are more than 5,000
+ROUNDS = thrown(1000)  # for each mutation; some know fewer ways to go wrong, together they are more than 5,000
 CLUSTER = case.cluster(None)
 # Roots with all parts that mutations take aim at: experts, evidence, an environment, a parser.
 SOUND = {
@@ -74,10 +75,10 @@ def test_a_spoilt_profile_is_refused_with_its_place(mutation: profile_mutations.
 def test_enough_were_tried() -> None:
     if len(seen) < len(profile_mutations.MUTATIONS):
         pytest.skip("runs after all mutations only")
-    assert sum(seen.values()) >= 5000, seen
+    assert sum(seen.values()) >= thrown(5000), seen
 
 
-@settings(RELAXED, max_examples=300)
+@settings(RELAXED, max_examples=thrown(300))
 @given(
     data=st.data(),
     name=st.sampled_from(sorted(SOUND)),

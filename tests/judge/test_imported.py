@@ -14,6 +14,7 @@ from sparkloom import case
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import profile as profiles
 from tests import public_models
+from tests.later import thrown
 
 KNOWN = "docker run vllm/vllm-openai:v0.19.0 vllm serve nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4 --max-num-seqs 4"
 OTHERS = "SPARKLOOM_OTHERS"  # a folder with other people's recipes, one folder per source
@@ -44,6 +45,13 @@ def test_without_facts_flags_and_rules_speak_and_the_fit_is_unknown() -> None:
     assert verdict["parser"]["accepts"] is True
     assert "remote-code-unpinned" in {finding["rule"] for finding in verdict["findings"]}
     assert taken["profile"]["model"] == {"id": "somebody/Unheard-Of-3B"}
+
+
+def test_a_model_whose_name_is_not_known_is_asked_for() -> None:
+    """Red before: nobody can pin a commit of `unknown/model`, which is what its first line asked for."""
+    taken = case.take_in("docker run vllm/vllm-openai:v0.25.1 --model /model --trust-remote-code", "x.sh")
+    assert taken["start"]["why"].startswith("refused here: unknown/model stands where the model's name belongs")
+    assert "remote-code-unpinned" not in {finding["rule"] for finding in taken["verdict"]["findings"]}
 
 
 def test_facts_by_a_name_never_refuse_for_memory() -> None:
@@ -195,7 +203,7 @@ WRITTEN = {
 }
 
 
-@settings(max_examples=150)
+@settings(max_examples=thrown(150))
 @given(
     form=st.sampled_from(sorted(WRITTEN)), engine=st.sampled_from(sorted(STARTS)), model=st.sampled_from(MODELS),
     image=st.sampled_from(IMAGES), flags=st.lists(st.sampled_from(FLAGS), max_size=2), size=st.sampled_from(SIZES),

@@ -14,6 +14,7 @@ from sparkloom.inputs.importers.found import Started
 from sparkloom.launch import engines
 from sparkloom.launch.imported import command, spoken
 from sparkloom.launch.imported.draft import Draft, draft
+from tests.later import thrown
 
 
 def drafted(text: str, name: str = "start.sh") -> Draft:
@@ -228,7 +229,7 @@ def value(flag: Any) -> st.SearchStrategy[list[str]]:
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=thrown(150))
 @given(st.data(), st.sampled_from(sorted(FLAGS)))
 def test_every_flag_stands_in_the_profile_or_in_the_remainder(data: st.DataObject, engine: str) -> None:
     chosen = data.draw(st.lists(st.sampled_from(FLAGS[engine]), unique_by=lambda flag: flag.name, max_size=12))

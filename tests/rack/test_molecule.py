@@ -17,7 +17,7 @@ SCENARIOS = sorted(path.parent.name for path in REPO.glob("molecule/*/molecule.y
 # Beyond the time that `make test` has: `make test-more` runs these. What the last six set up, tests/rack/test_site.py
 # sets up too, twice; they add what comes back after drift by hand, and refusals in words.
 MORE = {
-    "fabric_adopt", "fabric_check", "gateway_key", "k3s_preflight", "k3s_refusals", "k3s_servers", "llamacpp",
+    "doctor", "fabric_adopt", "fabric_check", "gateway_key", "k3s_preflight", "k3s_refusals", "k3s_servers", "llamacpp",
     "switch", "gateway", "gpu_runtime", "models", "multus", "node_base", "preflight_refusals",
 }  # fmt: skip
 ASKED = [pytest.param(name, marks=LATER if name in MORE else []) for name in SCENARIOS]

@@ -13,6 +13,7 @@ from sparkloom.inputs import profile
 from sparkloom.judge.capacity.verdict import of_view
 from sparkloom.launch.view import LaunchView
 from tests.judge.capacity.conftest import make
+from tests.later import thrown
 
 FLAGS = (
     "mem_fraction_static",
@@ -49,7 +50,7 @@ def base(name: str) -> LaunchView:
 
 
 @pytest.mark.parametrize("engine", ["sglang", "vllm", "trtllm", "llamacpp"])
-@settings(max_examples=150)
+@settings(max_examples=thrown(150))
 @given(flags=st.dictionaries(st.sampled_from(FLAGS), VALUES, max_size=6))
 def test_no_flag_breaks_a_plan(engine: str, flags: dict[str, profile.FlagValue]) -> None:
     start = base("nvidia--nemotron-3-super-120b-a12b-nvfp4")

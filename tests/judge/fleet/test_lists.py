@@ -20,9 +20,10 @@ from sparkloom.launch import fleet_record
 from sparkloom.launch.groups import Running
 from tests.judge.fleet import brute
 from tests.judge.fleet.sites import judged_once, serves, site
+from tests.later import thrown
 
 Items = list[dict[str, Any]]
-RANDOM = settings(max_examples=200)
+RANDOM = settings(max_examples=thrown(200))
 # On one Spark, on two, three and four; of three engines.
 PROFILES = (
     "radixark--qwen3.8-27b-nvfp4",

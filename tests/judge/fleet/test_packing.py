@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from sparkloom.judge.fleet import packing
 from sparkloom.judge.fleet.problem import Held, Problem, Seat, Spot, Undecided, Want
 from tests.judge.fleet import brute
+from tests.later import thrown
 
-THOROUGH = settings(max_examples=400)
+THOROUGH = settings(max_examples=thrown(400))
 ROOM = 100
 LETTERS = "abcdefghijklmn"
 

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from sparkloom.onnode.waker.groups import FRESH, PLACE, Groups
 from sparkloom.onnode.waker.refusal import Refusal
 from sparkloom.onnode.waker.state import HOLD, Group, Seen, Use
+from tests.later import thrown
 
 IDLE, LIMIT, LOAD = 300.0, 600.0, 60.0
 
@@ -255,7 +256,7 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = pytest.mark.filterwarnings("ignore")(Life.TestCase)
-TestLife.settings = settings(max_examples=200, stateful_step_count=50)
+TestLife.settings = settings(max_examples=thrown(200), stateful_step_count=50)
 
 
 @pytest.fixture
