@@ -46,7 +46,7 @@ def import_(
     if str(output) == "-" and not json:
         show.say(text)
     else:
-        show.out(data, json, lambda shown: show_import.taken(shown, output, verbose))
+        show.out(data, json, lambda shown: show_import.taken(shown, file, output, verbose))
     raise typer.Exit(1 if data["start"]["verdict"] == WILL_NOT else 0)
 
 

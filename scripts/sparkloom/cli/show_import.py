@@ -26,12 +26,12 @@ PLAIN = (
 )
 
 
-def taken(data: dict[str, Any], output: Path | None, verbose: bool = False) -> None:
+def taken(data: dict[str, Any], file: str, output: Path | None, verbose: bool = False) -> None:
     terminal, verdict = console(), data["verdict"]
     _headline(terminal, data, verdict)
     _speed(terminal, verdict, show_start.sign(data["assumed"], "facts"))
     _command(terminal, verdict["command"])
-    _remainder(terminal, data["remainder"])
+    _remainder(terminal, file, data["remainder"])
     terminal.print()
     shown = [finding for finding in verdict["findings"] if verbose or finding["severity"] != "info"]
     terminal.print(show_findings.listed(terminal, shown, verbose), style="bold")
@@ -106,7 +106,7 @@ def _command(terminal: Console, command: dict[str, Any]) -> None:
     paragraph(terminal, f"command: {told}{added}", indent=2)
 
 
-def _remainder(terminal: Console, remainder: list[dict[str, str]]) -> None:
+def _remainder(terminal: Console, file: str, remainder: list[dict[str, str]]) -> None:
     if not remainder:
         return
     counts = Counter(left["why"] for left in remainder)
@@ -114,7 +114,7 @@ def _remainder(terminal: Console, remainder: list[dict[str, str]]) -> None:
     terminal.print()
     paragraph(terminal, f"not in the profile ({len(remainder)})", style="bold")
     for why in reasons:
-        alike = [left["what"] for left in remainder if left["why"] == why]
+        alike = [left["what"].replace(f"{file}:", "line ", 1) for left in remainder if left["why"] == why]
         more = f", and {len(alike) - ALIKE} more" if len(alike) > ALIKE else ""
         shown = ", ".join(cut(what, 96 // min(len(alike), ALIKE)) for what in alike[:ALIKE])
         style = "dim" if why.startswith(PLAIN) else ""

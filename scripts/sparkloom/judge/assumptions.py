@@ -88,7 +88,7 @@ def of_source(draft: Draft, facts: Facts | None) -> list[Assumption]:
 
 def _of_image(image: str, release: str) -> Iterator[Assumption]:
     """Somebody's: that it speaks the release is his word, or only its tag's."""
-    if image and not spoken.OFFICIAL.match(image):
+    if image and not spoken.published(image):
         yield Assumption("release", f"image {image}", f"not one of the engine's own; taken for {release}", RELEASE)
 
 

@@ -61,9 +61,9 @@ class LaunchSketch:
         return self.seat.name if self.seat else self.profile.name
 
     def where(self, name: str) -> str:
-        """Where a flag was written, by its name here or the oldest one; or `env.NAME`, or `engine.NAME`."""
+        """Where a flag was written, by its name here or the oldest one; or `env.NAME` and its like."""
         section, _, key = name.partition(".")
-        if section in ("env", "engine"):
+        if section in ("env", "engine", "model"):
             return self.profile.where(section, key)
         engine = engines.get(self.engine)
         called = (one.origin.where for one in self.settings if name in (one.name, *engine.canonical([one])))

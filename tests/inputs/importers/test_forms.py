@@ -274,6 +274,23 @@ def test_a_start_in_a_form_that_is_not_read_is_told_so() -> None:
         read("ollama run x")
 
 
+def test_a_program_that_a_comment_names_is_no_start() -> None:
+    """Red before: a profile of `unknown/unnamed`, of a public script whose comments explain what it does."""
+    script = "#!/bin/bash\n# the SAME `vllm serve` command runs on both nodes\nprintf 'vllm serve %q ' \"$MODEL\"\n"
+    for text in (script, "Then run `vllm serve` on both."):
+        with pytest.raises(InputError, match="`vllm serve` stands in it"):
+            read(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['"$BASE_PATH/run-recipe.sh" glm-5.2 \\\n  -n $HOST_1', "./run-recipe.py glm-5.2 --solo", "sparkrun run glm-5.2"],
+)
+def test_a_script_that_runs_a_recipe_by_its_name_leads_to_it(text: str) -> None:
+    with pytest.raises(InputError, match=r"runs the recipe glm-5\.2 of another file: import that one"):
+        read(f"#!/bin/bash\nHOST_1=a\n{text}\n")
+
+
 IMAGE = "ghcr.io/somebody/vllm-node:1"
 PASTED = {
     "behind sudo": f"sudo -u me docker run --gpus all {IMAGE} vllm serve a/b --max-num-seqs 4",

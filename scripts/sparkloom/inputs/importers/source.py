@@ -24,6 +24,7 @@ FORMS = (
 NOTHING = "no engine is started in it"
 SEVERAL = 20  # recipes of a page
 _WHOLE = re.compile(r"^(services|recipe_version|apiVersion)\s*:", re.MULTILINE)  # a recipe that stands in a page
+_RUN_BY_NAME = re.compile(r"""(?:\brun-recipe\.(?:sh|py)["']?|^\s*sparkrun\s+run)\s+([\w@/.-]*\w)""", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -49,7 +50,7 @@ def _read(text: str, name: str, programs: Programs, pick: str, page: bool = True
     scope = Scope()
     found = _within(fences if page else (), programs) or shell.read(code, name, programs, scope=scope)
     written = ((f"{name}: {path.rpartition('/')[2]}", text) for path, text in scope.files.items() if page)
-    found = found or shell.read(_spans(text, name), name, programs) or _within(written, programs)
+    found = found or _spans(text, name, programs) or _within(written, programs)
     if found is None:
         raise InputError.single(name, _nothing(text, programs), rule="no-engine")
     found.kept = found.kept or kept(text, name)
@@ -72,12 +73,16 @@ def _nothing(text: str, programs: Programs) -> str:
     ways = [way for ways in programs.values() for way in ways]
     there = next((" ".join(way) for way in ways if re.search(r"\W+".join(map(re.escape, way)), text)), "")
     told = f"`{there}` stands in it in a form that is not read: paste that command alone" if there else NOTHING
+    if recipe := _RUN_BY_NAME.search(text):
+        told = f"it runs the recipe {recipe[1]} of another file: import that one"
     return f"{told}; expected {FORMS} ({', '.join(programs)})"
 
 
-def _spans(text: str, name: str) -> str:
-    """Of a page the code inside of its sentences, each line where it was."""
-    return pasted.plain("\n".join("; ".join(re.findall("`+([^`]+)`+", line)) for line in text.split("\n")), name)
+def _spans(text: str, name: str, programs: Programs) -> Found | None:
+    """Of a page the code inside its sentences, each line where it was. A program only named there starts nothing."""
+    code = "\n".join("; ".join(re.findall("`+([^`]+)`+", line)) for line in text.split("\n"))
+    found = None if text.startswith("#!") else shell.read(pasted.plain(code, name), name, programs)
+    return found if found and any(start.words for start in found.starts) else None
 
 
 def _of_yaml(mapping: document.Document, name: str, programs: Programs) -> Found:

@@ -17,10 +17,10 @@ from sparkloom.inputs.profile._loading import (
 )
 from sparkloom.inputs.profile._model import Evidence, Fork, Form, Numbers, Parallel, Profile, Prompt, Sketch
 from sparkloom.inputs.profile._text import flow, written
-from sparkloom.inputs.profile._types import FlagValue, Precision, Strict
+from sparkloom.inputs.profile._types import UNNAMED, FlagValue, Precision, Strict
 
 __all__ = [
-    "OWN", "PROFILES", "Attention", "Draft", "Evidence", "Experts", "FlagValue", "Fork", "Form", "Indexer",
+    "OWN", "PROFILES", "UNNAMED", "Attention", "Draft", "Evidence", "Experts", "FlagValue", "Fork", "Form", "Indexer",
     "LoadedProfile", "LoadedSketch", "Measured", "Model", "Named", "Numbers", "Parallel", "Part", "Precision",
     "Profile", "Prompt", "Sketch", "Strict", "find", "flow", "load", "names", "of_text", "sketch_of_text", "written",
 ]  # fmt: skip

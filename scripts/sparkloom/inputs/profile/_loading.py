@@ -18,6 +18,7 @@ from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.base.repository import REPO
 from sparkloom.inputs.profile._facts import Named
 from sparkloom.inputs.profile._model import Profile, Sketch
+from sparkloom.inputs.profile._types import UNNAMED
 
 PROFILES = REPO / "model_profiles"
 OWN = "SPARKLOOM_PROFILES"  # names a folder with more of them, such as the cells of a matrix
@@ -91,9 +92,12 @@ def _refuse_no_facts(merged: Document) -> None:
     """What an import of an unknown model writes: one line says so, not one for each fact."""
     model = merged.data.get("model")
     if isinstance(model, dict) and "id" in model and model.keys() <= Named.model_fields.keys():
+        unnamed = str(model["id"]).startswith(UNNAMED)
+        named = "ORG/NAME" if unnamed else model["id"]
         message = (
-            f"model: no facts of {model['id']} here; give `sparkloom import` --config config.json, or "
-            f"`sparkloom profile new {model['id']}` drafts a profile with them from the hub"
+            f"model: no facts of {model['id']} here; {'its name is not known either: ' if unnamed else ''}give "
+            f"`sparkloom import` --config config.json, or `sparkloom profile new {named}` drafts a profile with them "
+            "from the hub"
         )
         raise merged.refusal(("model",), message, "no-facts")
 

@@ -13,7 +13,7 @@ from sparkloom.inputs.importers import vocabulary
 from sparkloom.inputs.importers.expansion import OPEN
 from sparkloom.inputs.importers.found import Found, Leftover, Leftovers, Started, by_flag, short
 from sparkloom.inputs.known_models import Facts
-from sparkloom.inputs.profile import Fork
+from sparkloom.inputs.profile import UNNAMED, Fork
 from sparkloom.launch import engines, reading
 from sparkloom.launch.engines import base
 from sparkloom.launch.imported import command, spoken
@@ -145,7 +145,7 @@ def _hub_id(text: str, found: Found, leftover: Leftovers) -> str:
         return guess
     name = re.sub(r"[^\w.-]+", "-", text.rstrip("/").rpartition("/")[2] or "unnamed").strip("-.") or "unnamed"
     leftover.add(f"model {text or '(none)'}", "no hub id: write the model's name on the hub as model.id")
-    return f"unknown/{name}"
+    return UNNAMED + name
 
 
 def _gguf(text: str) -> str:
@@ -269,7 +269,7 @@ def _foreign(found: Found, stem: str, leftover: Leftovers) -> Draft:
     leftover += [
         Leftover(f"env {name}={short(value)}", f"a variable for {start.engine}") for name, value in start.env.items()
     ]
-    name = found.model or next((word for word in start.words if HUB_ID.fullmatch(word)), "unknown/unnamed")
+    name = found.model or next((word for word in start.words if HUB_ID.fullmatch(word)), f"{UNNAMED}unnamed")
     able = ", ".join(engines.names())
     message = f"{start.engine} is an engine that sparkloom does not serve; it serves {able}"
     fix = "import a recipe of one of those, or `sparkloom profile new MODEL` for the same model"

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 
 from sparkloom.inputs.catalogs import argv, releases
 from sparkloom.inputs.catalogs.catalog import Catalog
-from sparkloom.inputs.importers import vocabulary
 from sparkloom.launch import engines
 
 WRITTEN, GIVEN = "the file says it", "--engine-version says it"
-OFFICIAL = re.compile(rf"^(docker\.io/)?({'|'.join(map(re.escape, vocabulary.OFFICIAL))})")
 BY_DATE = 20  # NVIDIA's images count years and months: 26.03 is no release of an engine
 _BUILD = re.compile(r"(?<![a-z0-9])b\d{4,}(?![a-z0-9])")  # llama.cpp counts its builds
 _MOVING = re.compile(r"(nightly|latest|main|dev)", re.IGNORECASE)
@@ -44,9 +42,16 @@ def of(engine: str, words: Sequence[str], image: str, said: str = "", by: str = 
     return Spoken(release, how, False, engines.catalog(engine, release))
 
 
+def published(image: str) -> bool:
+    """An image of the engine's own project, or NVIDIA's."""
+    from sparkloom.inputs.importers import vocabulary  # a long file, and few launches ask
+
+    return image.removeprefix("docker.io/").startswith(tuple(vocabulary.OFFICIAL))
+
+
 def official(image: str) -> bool:
-    """An image of the engine's own project, or NVIDIA's, of a release: what it takes, its catalog says."""
-    return bool(OFFICIAL.match(image)) and bool(_tagged(image, ()))
+    """One of a release: what it takes, its catalog says."""
+    return published(image) and bool(_tagged(image, ()))
 
 
 def _tagged(image: str, known: Sequence[str]) -> str:
@@ -59,7 +64,7 @@ def _tagged(image: str, known: Sequence[str]) -> str:
         return ""
     had = [found for release in known if (found := releases.number(release)) is not None]
     strange = had and (number < had[0] or number.major > had[-1].major)  # somebody counts versions of his own
-    if strange and not OFFICIAL.match(image):
+    if strange and not published(image):
         return ""
     match = re.match(r"v?(\d+(?:\.\d+)+(?:\.?(?:post|rc)\d+)?)", tag)
     return match[1] if match else tag.split("-")[0]

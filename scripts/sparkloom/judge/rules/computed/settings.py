@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from sparkloom.inputs.families import MULTIMODAL
+from sparkloom.inputs.profile import UNNAMED
 from sparkloom.judge.rules.base import Hit, Hits, LaunchView
 from sparkloom.launch.engines.base import model_folder
 
@@ -91,8 +92,13 @@ def remote_code_unpinned(view: LaunchView) -> Hits:
     runs = [flag for flag, _ in _plugins(view, of_the_model=True)]
     if view.on("trust_remote_code"):
         runs.insert(0, "trust_remote_code")
-    for name in sorted(view.moving - view.consented) if runs else ():
+    for name in sorted(view.moving - view.consented) if runs and not view.model_id.startswith(UNNAMED) else ():
         yield Hit(f"{runs[0]}, and no commit pins {name}", runs[0])
+
+
+def model_unnamed(view: LaunchView) -> Hits:
+    if view.model_id.startswith(UNNAMED):
+        yield Hit(f"{view.model_id} stands where the model's name belongs", "model.id")
 
 
 def code_by_flag(view: LaunchView) -> Hits:
