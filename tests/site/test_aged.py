@@ -128,7 +128,9 @@ def test_a_kubeconfig_whose_certificate_ended_is_told_with_its_cure(begin: Begin
     with pytest.raises(InputError) as refused:
         Client.at(str(kubeconfig), "sparkloom")
     (problem,) = refused.value.problems
-    ended = f"its certificate ended on {NOW + timedelta(days=ENDED[1]):%Y-%m-%d}, and it is {NOW:%Y-%m-%d} "
+    ended = (
+        f"its certificate ended on {NOW + timedelta(days=ENDED[1]):%Y-%m-%d}, and it is {datetime.now(UTC):%Y-%m-%d} "
+    )
     assert problem.file == str(kubeconfig) and problem.message.startswith(ended)
     assert "playbooks/cluster.yml writes it anew" in problem.message and "restart k3s" not in problem.message
 
@@ -142,5 +144,5 @@ def test_a_server_whose_certificate_no_clock_here_fits_is_told_as_that(begin: Be
         reached.pods({})
     message = patience.trouble(refused.value)
     assert f"certificate {words}" in message or f"certificate is {words}" in message, message
-    assert f"it is {NOW:%Y-%m-%d}" in message and "timedatectl" in message
+    assert f"it is {datetime.now(UTC):%Y-%m-%d}" in message and "timedatectl" in message
     assert "restart k3s" in message and "server up" not in message
