@@ -14,11 +14,11 @@ from tests.later import LATER
 from tests.places import REPO
 
 SCENARIOS = sorted(path.parent.name for path in REPO.glob("molecule/*/molecule.yml") if path.parent.name != "default")
-# Beyond the time that `make test` has: `make test-more` runs these. What the last six set up, tests/rack/test_site.py
-# sets up too, twice; they add what comes back after drift by hand, and refusals in words.
+# Beyond the time that `make test` has: `make test-more` runs these. What the last seven set up, tests/rack/test_site.py
+# sets up too, twice; they add what comes back after drift by hand, and refusals in words. `k3s` has K3s itself there.
 MORE = {
     "doctor", "fabric_adopt", "fabric_check", "gateway_key", "k3s_preflight", "k3s_refusals", "k3s_servers", "llamacpp",
-    "switch", "gateway", "gpu_runtime", "models", "multus", "node_base", "preflight_refusals",
+    "switch", "k3s", "gateway", "gpu_runtime", "models", "multus", "node_base", "preflight_refusals",
 }  # fmt: skip
 ASKED = [pytest.param(name, marks=LATER if name in MORE else []) for name in SCENARIOS]
 ESCAPES = re.compile(r"\x1b(\[[0-9;]*m|\]8;[^\x1b]*\x1b\\)")
