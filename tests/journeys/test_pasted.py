@@ -31,3 +31,21 @@ def test_an_address_is_not_fetched(terminal: Terminal) -> None:
     (terminal.home / "pasted.txt").write_text("https://example.invalid/recipes/gpt-oss.yaml\n")
     terminal.type("sparkloom import pasted.txt", 2).has("nothing is fetched", "paste the recipe's own text")
     terminal.type("sparkloom import https://example.invalid/gpt-oss.yaml", 2).has("nothing is fetched")
+
+
+def test_a_script_that_only_runs_a_recipe_leads_to_that_file(terminal: Terminal) -> None:
+    (terminal.home / "launch.sh").write_text(
+        '#!/bin/bash\n"$HOME/spark-vllm-docker/run-recipe.sh" glm-5.2-nvfp4 -n a,b\n'
+    )
+    terminal.type("sparkloom import launch.sh", 2).has(
+        "runs the recipe glm-5.2-nvfp4 of another file", "import that one"
+    )
+
+
+def test_a_model_that_is_only_a_folder_is_asked_for(terminal: Terminal) -> None:
+    """Red before: it asked for a commit of `unknown/model`, and then to draft that from the hub."""
+    docker = "docker run -v ~/models/x:/model vllm/vllm-openai:v0.25.1 --model /model --trust-remote-code\n"
+    (terminal.home / "serve.sh").write_text(docker)
+    told = terminal.type("sparkloom import serve.sh -o own.yml", 1)
+    told.has("stands where the model's name belongs", "model.id: ORG/NAME")
+    terminal.type("sparkloom plan own.yml", 2).has("its name is not known either", "profile new ORG/NAME")

@@ -24,7 +24,7 @@ FORMS = (
 NOTHING = "no engine is started in it"
 SEVERAL = 20  # recipes of a page
 _WHOLE = re.compile(r"^(services|recipe_version|apiVersion)\s*:", re.MULTILINE)  # a recipe that stands in a page
-_RUN_BY_NAME = re.compile(r"""(?:\brun-recipe\.(?:sh|py)["']?|^\s*sparkrun\s+run)\s+([\w@/.-]*\w)""", re.MULTILINE)
+_RUN_BY_NAME = re.compile(r"""(?:\brun-recipe\.(?:sh|py)["']?|^\s*sparkrun\s+run)\s+((?!-)[\w@/.-]*\w)""", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
 
 
