@@ -11,6 +11,7 @@ import pytest
 from sparkloom.base.errors import InputError
 from sparkloom.measure.guard import Guard, judge_batch, judge_batch_file, judge_file, judge_stream
 from testbed.standins.pacing import samples
+from tests.later import SKIPPED
 from tests.measure.guard import judging, make_cases
 
 CASES = judging.cases()
@@ -42,6 +43,8 @@ def test_generated_sane_stream(seed: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.more
+@SKIPPED
 def test_a_thousand_generated_sane_streams() -> None:
     assert [seed for seed in range(1000) if judging.sane_stream(seed)["verdict"] != "ok"] == []
 
