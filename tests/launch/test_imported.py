@@ -119,6 +119,24 @@ def test_a_model_in_a_folder_is_the_hubs_where_the_folder_says_so() -> None:
     assert drafted("vllm serve /models/some.thing").model == "unknown/some.thing"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "D=~/hub/models--org--name\ndocker run -v $D:/m:ro,z vllm/vllm-openai vllm serve /m/snapshots/abc",
+        "docker run -v /hub/models--org--name:/m vllm/vllm-openai --model /m",
+        "services: {a: {image: vllm/vllm-openai, volumes: ['./models--org--name:/m:ro'], command: --model /m}}",
+    ],
+)
+def test_a_folder_in_a_container_is_the_one_that_is_mounted_there(text: str) -> None:
+    """Red before: `snapshots/abc`, or a model without a name."""
+    assert drafted(text).model == "org/name"
+
+
+def test_a_search_path_without_its_own_old_value_has_no_empty_folder() -> None:
+    made = drafted('export LD_LIBRARY_PATH="/usr/lib/x:${LD_LIBRARY_PATH:-}"\nvllm serve org/name')
+    assert made.data["env"] == {"LD_LIBRARY_PATH": "/usr/lib/x"}
+
+
 def test_a_gguf_file_is_in_its_repository_and_no_repository_itself() -> None:
     made = drafted("llama-server -m /models/unsloth/Kimi-GGUF/UD-Q2_K_XL/Kimi-UD-Q2_K_XL-00001-of-00008.gguf")
     assert made.data["model"] == {"id": "unsloth/Kimi-GGUF", "file": "UD-Q2_K_XL/Kimi-UD-Q2_K_XL-00001-of-00008.gguf"}

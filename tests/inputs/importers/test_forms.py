@@ -274,6 +274,15 @@ def test_a_start_in_a_form_that_is_not_read_is_told_so() -> None:
         read("ollama run x")
 
 
+@pytest.mark.parametrize("to", ["> /tmp/x.log 2>&1 &", "> x.log", '>> "$LOG" 2>&1', "> ~/x 2>&1"])
+@pytest.mark.parametrize("more", ["", "  --max-model-len 8 \\\n"])
+def test_a_redirection_on_a_line_of_its_own_is_no_prompt(more: str, to: str) -> None:
+    """Red before: the log's file was a word of the engine, which `belongs to no flag`, in most scripts with nohup."""
+    found = read(f"nohup vllm serve a/b \\\n  -tp 2 \\\n{more}  {to}\n")
+    assert found.starts[0].words == ["a/b", "-tp", "2", *more.split()[:2]]
+    assert read(f"vllm serve a/b -tp 2 \\\n  {to}\n").starts[0].words == ["a/b", "-tp", "2"]
+
+
 def test_a_program_that_a_comment_names_is_no_start() -> None:
     """Red before: a profile of `unknown/unnamed`, of a public script whose comments explain what it does."""
     script = "#!/bin/bash\n# the SAME `vllm serve` command runs on both nodes\nprintf 'vllm serve %q ' \"$MODEL\"\n"

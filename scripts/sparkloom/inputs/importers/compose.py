@@ -77,6 +77,8 @@ def _service(reader: Reader, name: str, service: dict[str, Any], where: str, con
             if key == "env_file" and files[_path(item)]:
                 continue
             container.leftover.add(f"service {name}: {key} {short(str(item))}", why)
+            if key == "volumes":
+                containers.mount(container, str(item))
     reader.containers[str(service.get("container_name") or name)] = container
     entry, command = _words(service.get("entrypoint")), _words(service.get("command"))
     if reader.words([*entry, *command], where, Scope(inside=container, depth=1), {}):

@@ -102,8 +102,14 @@ def _take(container: Container, name: str, value: str) -> None:
         container.leftover.append(_option(name, value))
         if name == "name":
             container.name = value
-        elif name in ("v", "volume") and (mount := re.fullmatch(r"(.+?):(/[^:]*)(:\w+)?", value)):
-            container.mounts[mount[2]] = mount[1]
+        elif name in ("v", "volume"):
+            mount(container, value)
+
+
+def mount(container: Container, said: str) -> None:
+    """`FOLDER:/PLACE:ro`, of which the author's machine has the first."""
+    if found := re.fullmatch(r"(.+?):(/[^:]*)(:[\w,]+)?", said):
+        container.mounts[found[2]] = found[1]
 
 
 def environment(env: dict[str, str], said: str) -> Iterator[Leftover]:
@@ -116,7 +122,7 @@ def environment(env: dict[str, str], said: str) -> Iterator[Leftover]:
     elif OPEN.search(value):
         yield Leftover(f"env {name}={value}", "its value is set outside of this file")
     else:
-        env[name] = value
+        env[name] = value.strip(":") if name.endswith("PATH") else value  # (`:$PATH`, where it was not set)
 
 
 def _option(name: str, value: str) -> Leftover:

@@ -42,6 +42,7 @@ class Started:
     env: dict[str, str] = field(default_factory=dict)
     leftover: Leftovers = field(default_factory=Leftovers)  # of this start: options of its container, unknown values
     files: dict[str, str] = field(default_factory=dict)  # path in the container -> text, where the source writes it
+    mounts: dict[str, str] = field(default_factory=dict)  # path in the container -> path of the author's machine
 
     def __post_init__(self) -> None:
         if len(self.words) > WORDS:

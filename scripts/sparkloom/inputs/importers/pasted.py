@@ -17,7 +17,8 @@ _ADDRESS = re.compile(r"\s*https?://\S+\s*")
 _PROMPT = re.compile(
     r"^[ \t]*(?:\([\w.-]+\)[ \t]*)?(?:\[?[\w.-]+@[\w.-]+[^\n$#%]{0,80}[$#%]|[$%❯➜])[ \t]+(?=\S)", re.MULTILINE
 )
-_AFTER_BACKSLASH = re.compile(r"(?<=\\\n)[ \t]*> ?")  # bash's second prompt
+_SECOND = re.compile(r"[ \t]*> ?")  # bash's second prompt, or a redirection
+_TO_FILE = re.compile(r"[ \t]*>+[ \t]*(?:[/~$\"']|\S+\.(?:log|txt|out)\b)|.*2>&1")
 _BLANKS = re.compile(r"[\u00a0\u2000-\u200a\u202f]")
 _UNSEEN = re.compile(r"[\u200b-\u200d\u2060\ufeff]")
 _BEHIND_BACKSLASH = re.compile(r"\\[ \t]+$", re.MULTILINE)
@@ -48,11 +49,24 @@ def plain(text: str, name: str) -> str:
     text = _UNSEEN.sub("", _BLANKS.sub(" ", _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)))
     text = _BEHIND_BACKSLASH.sub(r"\\", _OTHER_MARK.sub(r"\1\\", _PROMPT.sub("", text)))
     text = _BETWEEN.sub("", text)
-    text = _JSON.sub(lambda json: re.sub("[“”]", '"', json[0]), _AFTER_BACKSLASH.sub("", text))
+    text = _JSON.sub(lambda json: re.sub("[“”]", '"', json[0]), _unprompted(text))
     for quoted, as_typed in _QUOTED:
         text = quoted.sub(as_typed, text)
     text = _DASHES.sub(lambda dash: "-" if len(dash[1]) == 1 else "--", _HYPHENS.sub("-", text))
     return text if _A_SCRIPT.search(text) else _joined(text)
+
+
+def _unprompted(text: str) -> str:
+    """Without bash's second prompts: they stand before every line that goes on, which no redirection does."""
+    lines, first = text.split("\n"), 0
+    for end in range(1, len(lines) + 1):
+        if end < len(lines) and lines[end - 1].endswith("\\"):
+            continue
+        more = lines[first + 1 : end]
+        if all(map(_SECOND.match, more)) and not (len(more) == 1 and _TO_FILE.match(more[0])):
+            lines[first + 1 : end] = [_SECOND.sub("", line, count=1) for line in more]
+        first = end
+    return "\n".join(lines)
 
 
 def _joined(text: str) -> str:

@@ -154,7 +154,7 @@ class Starts(ABC):
         inside = v.inside or self.entered
         start = Started(engine, words, where, inside.image if inside else "", files=v.files)
         if inside:
-            start.files = {**v.files, **inside.files, **_mounted(inside, v)}
+            start.files, start.mounts = {**v.files, **inside.files, **_mounted(inside, v)}, inside.mounts
             start.leftover += inside.leftover
             start.env |= inside.env
         else:

@@ -22,11 +22,14 @@ from sparkloom.launch.imported.command import Said
 CONSENT = "runs_unpinned_code_of"  # in a profile's model: who may run what a publisher has there
 NOT_YOURS = f"its author's consent, not yours: write model.revision, a commit that you have read, or model.{CONSENT}"
 HUB_ID = re.compile(r"[A-Za-z0-9_][\w.-]*/[A-Za-z0-9_][\w.-]*")
-_FOLDER = re.compile(r"models--([\w.-]+?)--([\w.-]+)|/([\w.-]+/[\w.-]+?)/*$")
+_CACHED = re.compile(r"models--([\w.-]+?)--([\w.-]+)")
+_FOLDER = re.compile(r"/([\w.-]+)/([\w.-]+?)/*$")
 _QUANT = r"(?:UD-)?I?Q\d\w*|BF16|F16|MXFP4\w*"  # folders of a repository of GGUF files
 _GGUF = re.compile(rf"(?:/(?:{_QUANT}))?/[^/]+\.gguf$")
 # Folders that no publisher is called after.
-_PLACES = re.compile(r"models?\d*|root|workspace|data|mnt|cache|path|to|home|opt|srv|tmp|var|weights|llms?|gguf", re.I)
+_PLACES = re.compile(
+    r"models?\d*|root|workspace|data|mnt|cache|path|to|home|opt|srv|tmp|var|weights|llms?|gguf|snapshots|hub|hf", re.I
+)
 
 
 @dataclass(slots=True)
@@ -126,6 +129,14 @@ def _installed(found: Found, engine: str) -> str:
     return next((match[1] for left in found.leftover if (match := said.search(left.what))), "")
 
 
+def _outside(path: str, mounts: Mapping[str, str]) -> str:
+    """Where the author's machine has what a container has at this path."""
+    for inside, outside in mounts.items():
+        if path == inside or path.startswith(f"{inside.rstrip('/')}/"):
+            return outside + path.removeprefix(inside.rstrip("/"))
+    return path
+
+
 def _hub_id(text: str, found: Found, leftover: Leftovers) -> str:
     """The hub's name for what the command calls the model: itself, or what its folder is called after."""
     if HUB_ID.fullmatch(text):
@@ -138,12 +149,13 @@ def _hub_id(text: str, found: Found, leftover: Leftovers) -> str:
         if text and not kept and text != found.model:
             leftover.add(f"model {text}", f"a path of the author's; the file names {beside} beside it")
         return kept or beside
-    match = _FOLDER.search(_GGUF.sub("", text))
-    guess = (f"{match[1]}/{match[2]}" if match[1] else match[3]) if match else ""
+    place = _outside(text, found.starts[0].mounts)
+    match = _CACHED.search(place) or _FOLDER.search(_GGUF.sub("", place))
+    guess = f"{match[1]}/{match[2]}" if match else ""
     if HUB_ID.fullmatch(guess) and not _PLACES.fullmatch(guess.partition("/")[0]):
         leftover.add(f"model {text}", f"a path of the author's; read as the hub's {guess}, after its folder")
         return guess
-    name = re.sub(r"[^\w.-]+", "-", text.rstrip("/").rpartition("/")[2] or "unnamed").strip("-.") or "unnamed"
+    name = re.sub(r"[^\w.-]+", "-", place.rstrip("/").rpartition("/")[2] or "unnamed").strip("-.") or "unnamed"
     leftover.add(f"model {text or '(none)'}", "no hub id: write the model's name on the hub as model.id")
     return UNNAMED + name
 
