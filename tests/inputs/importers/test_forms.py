@@ -286,7 +286,7 @@ def test_a_redirection_on_a_line_of_its_own_is_no_prompt(more: str, to: str) -> 
 def test_a_program_that_a_comment_names_is_no_start() -> None:
     """Red before: a profile of `unknown/unnamed`, of a public script whose comments explain what it does."""
     script = "#!/bin/bash\n# the SAME `vllm serve` command runs on both nodes\nprintf 'vllm serve %q ' \"$MODEL\"\n"
-    for text in (script, "Then run `vllm serve` on both."):
+    for text in (script, "Then run `vllm serve` on both.", "| Launch | direct `vllm serve ... method:dspark` |"):
         with pytest.raises(InputError, match="`vllm serve` stands in it"):
             read(text)
 

@@ -79,10 +79,10 @@ def _nothing(text: str, programs: Programs) -> str:
 
 
 def _spans(text: str, name: str, programs: Programs) -> Found | None:
-    """Of a page the code inside its sentences, each line where it was. A program only named there starts nothing."""
+    """Of a page the code inside its sentences, each line where it was. Without a model it is only talked about."""
     code = "\n".join("; ".join(re.findall("`+([^`]+)`+", line)) for line in text.split("\n"))
     found = None if text.startswith("#!") else shell.read(pasted.plain(code, name), name, programs)
-    return found if found and any(start.words for start in found.starts) else None
+    return found if found and any(re.search(r"\w/\w", " ".join(start.words)) for start in found.starts) else None
 
 
 def _of_yaml(mapping: document.Document, name: str, programs: Programs) -> Found:
