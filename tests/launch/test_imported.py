@@ -151,6 +151,15 @@ def test_a_folder_that_the_source_fetches_is_called_after_what_it_fetches() -> N
     assert made.model == "org/name" and "model ./here" in named(made)
 
 
+def test_a_path_in_somebodys_home_is_one() -> None:
+    """Red before: `its value does not follow from this file`, and a model without a name."""
+    fetched = 'M=$HOME/models/moon\nif ! hf download org/Moon-GGUF Moon-Q4_K_M.gguf --local-dir "$M"; then exit 1; fi\n'
+    made = drafted(f'{fetched}llama-server --model "$M/Moon-Q4_K_M.gguf"')
+    assert made.data["model"] == {"id": "org/Moon-GGUF", "file": "Moon-Q4_K_M.gguf"}
+    assert drafted("docker run -v ${HOME}/models/Moon-7B:/m vllm/vllm-openai --model /m").model == "unknown/Moon-7B"
+    assert drafted("vllm serve $HOME/elsewhere/Moon-7B").model == "elsewhere/Moon-7B"
+
+
 def test_the_release_that_the_source_installs_is_its_release() -> None:
     for text in ("pip install 'vllm==0.24.0'\nvllm serve o/n", "uv run --with vllm[all]==0.24.0 -- vllm serve o/n"):
         told = drafted(text).spoken

@@ -33,6 +33,15 @@ def words(text: str) -> list[str]:
     return Variables().expand([token for token in lex(text) if isinstance(token, Word)])
 
 
+def test_a_condition_is_a_command_that_runs() -> None:
+    """Red before: an engine that is started in one was not found."""
+    assert start("if ! vllm serve a/b; then echo no; fi").words == ["a/b"]
+    assert start("if docker run vllm/vllm-openai --model a/b; then echo up; else exit 1; fi").words == [
+        "--model",
+        "a/b",
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [

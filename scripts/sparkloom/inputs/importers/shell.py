@@ -87,10 +87,18 @@ class Reader(Starts):
             return any(fnmatchcase(subject, pattern.strip("\"'")) for pattern in condition if isinstance(pattern, str))  # type: ignore[attr-defined]
         said: bool | None = None
         for test in (s for s in condition if isinstance(s, syntax.Command)):  # type: ignore[attr-defined]
-            said = self._verdict(test.words, v.expand(test.words), v)
+            texts = v.expand(test.words)
+            said = self._verdict(test.words, texts, v)
+            if said is None and not {"[", "[[", "test"} & set(texts[:2]):
+                self._asked(texts, f"{self.file}:{test.line}", v)
             if said is None or (said and test.joint == "||") or (not said and test.joint == "&&"):
                 return said
         return said
+
+    def _asked(self, texts: list[str], where: str, v: Scope) -> None:
+        """`if ! COMMAND; then`: it runs, whatever becomes of it."""
+        if not self.words(texts, where, v, {}) and "download" in texts:
+            self.leftover.add(f"{where}: {short(' '.join(texts))}", NOT_RUN)
 
     def _undecided(self, about: syntax.Block | syntax.Branches, body: Sequence[syntax.Sentence], v: Scope) -> None:
         """What runs or not, as the author's machine has it: engines in there are found, values are not believed."""

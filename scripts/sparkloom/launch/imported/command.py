@@ -28,6 +28,11 @@ NEAR = 0.9  # a name as like as this to one that is known is a slip of the pen, 
 MOST = 8  # Sparks of one launch
 
 
+def home(text: str) -> str:
+    """A path in the author's home is one, whoever that is."""
+    return text.replace("${HOME}/", "~/")
+
+
 @dataclass(slots=True)
 class Said:
     """What one command line says, in a profile's words."""
@@ -55,7 +60,7 @@ class Reading:
 
     def read(self) -> Said:
         said = Said()
-        self._words(self.start.words, said)
+        self._words(list(map(home, self.start.words)), said)
         return said
 
     def _words(self, words: Sequence[str], said: Said) -> None:

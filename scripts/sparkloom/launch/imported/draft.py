@@ -17,7 +17,7 @@ from sparkloom.inputs.profile import UNNAMED, Fork
 from sparkloom.launch import engines, reading
 from sparkloom.launch.engines import base
 from sparkloom.launch.imported import command, spoken
-from sparkloom.launch.imported.command import Said
+from sparkloom.launch.imported.command import Said, home
 
 CONSENT = "runs_unpinned_code_of"  # in a profile's model: who may run what a publisher has there
 NOT_YOURS = f"its author's consent, not yours: write model.revision, a commit that you have read, or model.{CONSENT}"
@@ -133,23 +133,30 @@ def _outside(path: str, mounts: Mapping[str, str]) -> str:
     """Where the author's machine has what a container has at this path."""
     for inside, outside in mounts.items():
         if path == inside or path.startswith(f"{inside.rstrip('/')}/"):
-            return outside + path.removeprefix(inside.rstrip("/"))
+            return home(outside) + path.removeprefix(inside.rstrip("/"))
     return path
+
+
+def _fetched(place: str, found: Found) -> str:
+    """What the source downloads into this folder, or into one above it."""
+    for left in found.leftover:
+        match = re.search(r"\bdownload (\S+/\S+) .*--local-dir[ =](\S*[^\s/])", home(left.what))
+        if match and f"{place}/".startswith(f"{match[2]}/"):
+            return match[1]
+    return ""
 
 
 def _hub_id(text: str, found: Found, leftover: Leftovers) -> str:
     """The hub's name for what the command calls the model: itself, or what its folder is called after."""
     if HUB_ID.fullmatch(text):
         return text
-    there = rf"\bdownload (\S+/\S+) .*--local-dir[ =]{re.escape(text)}/?(?= |$)"
-    fetched = next((match[1] for left in found.leftover if text and (match := re.search(there, left.what))), "")
-    beside = found.model.partition(":")[0] or fetched
+    place = _outside(text, found.starts[0].mounts)
+    beside = found.model.partition(":")[0] or _fetched(place, found)
     kept = str((found.kept.get("model") or {}).get("id") or "")
     if HUB_ID.fullmatch(kept or beside):
         if text and not kept and text != found.model:
             leftover.add(f"model {text}", f"a path of the author's; the file names {beside} beside it")
         return kept or beside
-    place = _outside(text, found.starts[0].mounts)
     match = _CACHED.search(place) or _FOLDER.search(_GGUF.sub("", place))
     guess = f"{match[1]}/{match[2]}" if match else ""
     if HUB_ID.fullmatch(guess) and not _PLACES.fullmatch(guess.partition("/")[0]):
