@@ -48,7 +48,7 @@ def connect_lines(client: str) -> dict[str, Any]:
     return found
 
 
-def pasted(client: str, home: Path, instead: str = "", seconds: float = 600) -> tuple[int, str, str]:
+def pasted(client: str, home: Path, instead: str = "", seconds: float = 1800) -> tuple[int, str, str]:
     """Exit status and both streams of what `connect` prints, typed into bash; `instead` of its last line."""
     started = typed(client, home, instead)
     try:
