@@ -9,6 +9,7 @@ import pytest
 
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.importers import cookbook, source
+from sparkloom.inputs.importers.expansion import OPEN
 from sparkloom.inputs.importers.found import Found
 from sparkloom.launch import engines
 
@@ -281,6 +282,14 @@ def test_a_redirection_on_a_line_of_its_own_is_no_prompt(more: str, to: str) -> 
     found = read(f"nohup vllm serve a/b \\\n  -tp 2 \\\n{more}  {to}\n")
     assert found.starts[0].words == ["a/b", "-tp", "2", *more.split()[:2]]
     assert read(f"vllm serve a/b -tp 2 \\\n  {to}\n").starts[0].words == ["a/b", "-tp", "2"]
+
+
+def test_a_value_that_a_command_computes_is_open_in_a_shell_within_too() -> None:
+    """Red before: `expected a number, found '${(awk -v a="$MEM...`, of a public script."""
+    computed = 'G=$(awk -v a="${X:-0}" \'BEGIN { if (a) { print "0.8" } }\')'
+    text = f"{computed}\ndocker run i bash -c \"vllm serve a/b -x '${{G}}' -tp 2\"\n"
+    words = read(text).starts[0].words
+    assert words[:2] == ["a/b", "-x"] and OPEN.fullmatch(words[2]) and words[3:] == ["-tp", "2"]
 
 
 def test_a_program_that_a_comment_names_is_no_start() -> None:

@@ -14,6 +14,7 @@ from sparkloom.base.errors import InputError
 from sparkloom.inputs.importers.lexer import Lexer, Part, Word, lex
 
 OPEN = re.compile(r"\$\{([^{}]*)\}")  # what is left of a variable without a value
+_UNSAID = re.compile(r"[^\w ./:=@+-]+")  # of a command that is not run: what a shell within would take for its own
 _PIECE = re.compile(r"(?:\$\{[^{}]*\}|\S)+")
 _NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*|[0-9@*]+)(?:\[([@*0-9]+)\])?(?:(:?[-=+?])(.*))?", re.DOTALL)
 _SUM = re.compile(r"[\d\s()+*/%<>=!&|-]+")
@@ -100,7 +101,7 @@ class Variables:
             return part.text
         if part.kind == "command":
             come = self.computed(part.text[1:-1]) if re.fullmatch(r"\(.*\)", part.text, re.DOTALL) else None
-            return f"${{({re.sub('[{}]', '', part.text.strip())})}}" if come is None else str(come)
+            return f"${{({_UNSAID.sub(' ', part.text).strip()})}}" if come is None else str(come)
         if part.kind in ("array", "sum"):
             return f"({part.text})"
         match = _NAMED.fullmatch(part.text)
