@@ -5,18 +5,16 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from math import prod
-from operator import add, floordiv, mul, sub
 from pathlib import Path
 from typing import Any, Literal
 
-from sparkloom.base import document
+from sparkloom.base import arithmetic, document
 from sparkloom.inputs.checkpoint.config import Config
 
 Group = Literal[
@@ -24,7 +22,6 @@ Group = Literal[
     "vision", "draft", "tables", "other",
 ]  # fmt: skip
 Width = Callable[[str], int]  # of a word in a table
-_SIGNS: dict[Any, Callable[[int, int], int]] = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: floordiv}
 _REPEATED = re.compile(r"<(\w+)>|\{([\w.,]+)\}")
 
 
@@ -57,20 +54,8 @@ def norm(name: str, size: int, *, bias: bool = False) -> Iterator[Tensor]:
 
 
 def computed(term: int | str, width: Width) -> int:
-    """`3 * (hidden_size + rope) / heads`, as Python computes it; `/` leaves no rest."""
-    return _value(_parsed(str(term)), width)
-
-
-_parsed = cache(lambda term: ast.parse(term, mode="eval").body)
-
-
-def _value(part: ast.expr, width: Width) -> int:
-    match part:
-        case ast.BinOp(left=left, op=sign, right=right):
-            return _SIGNS[type(sign)](_value(left, width), _value(right, width))
-        case ast.Name(id=word):
-            return width(word)
-    return int(ast.literal_eval(part))
+    """`3 * (hidden_size + rope) / heads`."""
+    return arithmetic.value(arithmetic.parsed(str(term)), width)
 
 
 def listed(place: str, rows: Mapping[str, Mapping[str, Any]], width: Width, group: Group) -> Iterator[Tensor]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Self
 
+from sparkloom.base import arithmetic
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.importers.lexer import Lexer, Part, Word, lex
 
@@ -18,11 +17,6 @@ _UNSAID = re.compile(r"[^\w ./:=@+-]+")  # of a command that is not run: what a 
 _PIECE = re.compile(r"(?:\$\{[^{}]*\}|\S)+")
 _NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*|[0-9@*]+)(?:\[([@*0-9]+)\])?(?:(:?[-=+?])(.*))?", re.DOTALL)
 _SUM = re.compile(r"[\d\s()+*/%<>=!&|-]+")
-_SIGNS: dict[type[ast.AST], Callable[[int, int], int]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Lt: operator.lt, ast.LtE: operator.le,
-    ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq, ast.NotEq: operator.ne,
-}  # fmt: skip
 DEPTH = 20
 MOST = 100_000  # characters or words of one variable: `A="$A$A"` doubles, and no launch needs more
 VARIABLES = 1_000  # of one script: each branch has its own copy of them
@@ -196,22 +190,6 @@ def _shown(match: re.Match[str]) -> str:
 def total(text: str) -> int | None:
     """Whole numbers as a shell's `((...))` adds and compares them; None where the text is no sum."""
     try:
-        return _computed(ast.parse(text.strip(), mode="eval").body)
+        return arithmetic.value(arithmetic.parsed(text.strip()))
     except (SyntaxError, ValueError, KeyError, ZeroDivisionError, RecursionError, MemoryError):
         return None
-
-
-def _computed(node: ast.expr) -> int:
-    match node:
-        case ast.Constant(value=int(number)):
-            return number
-        case ast.UnaryOp(op=ast.USub(), operand=inner):
-            return -_computed(inner)
-        case ast.UnaryOp(op=ast.Not(), operand=inner):
-            return int(not _computed(inner))
-        case ast.BinOp(left=left, op=sign, right=right) | ast.Compare(left=left, ops=[sign], comparators=[right]):
-            return int(_SIGNS[type(sign)](_computed(left), _computed(right)))
-        case ast.BoolOp(op=sign, values=values):
-            truths = [bool(_computed(value)) for value in values]
-            return int(all(truths) if isinstance(sign, ast.And) else any(truths))
-    raise ValueError("no sum")
