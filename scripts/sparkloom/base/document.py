@@ -30,18 +30,6 @@ MAX_NODES = 20_000  # aliases can multiply a small file into a huge one; no prof
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Own(_Loader):  # type: ignore[misc]
-    """Without the care for objects that refer to themselves: each command reads a hundred files."""
-
-    def construct_document(self, node: yaml.Node) -> Any:
-        if isinstance(node, yaml.MappingNode):
-            self.flatten_mapping(node)
-            return {self.construct_document(key): self.construct_document(value) for key, value in node.value}
-        if isinstance(node, yaml.SequenceNode):
-            return [self.construct_document(item) for item in node.value]
-        return node.value if node.tag == "tag:yaml.org,2002:str" else self.construct_object(node)
-
-
 @dataclass(slots=True)
 class Document:
     """Plain data of one YAML file and where each part of it stands (1-based line and column)."""
@@ -104,7 +92,7 @@ class Dumper(PlainDumper):
 
 def own(text: str) -> Any:
     """YAML that comes with the product, as plain data: nobody needs to be told where it is wrong."""
-    return yaml.load(text, Loader=_Own)
+    return yaml.load(text, Loader=_Loader)
 
 
 def edited(*, begins: bool = False) -> YAML:
@@ -119,7 +107,7 @@ def edited(*, begins: bool = False) -> YAML:
 
 def owns(text: str) -> list[Any]:
     """Likewise, where one file has several documents."""
-    return list(yaml.load_all(text, Loader=_Own))
+    return list(yaml.load_all(text, Loader=_Loader))
 
 
 def places(folder: Path, more: str) -> list[Path]:
