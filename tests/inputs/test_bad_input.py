@@ -20,7 +20,7 @@ from sparkloom.judge import flags
 from tests.inputs import profile_mutations
 from tests.later import thrown
 
-ROUNDS = thrown(1000)  # for each mutation; some know fewer ways to go wrong, together they are more than 5,000
+ROUNDS = thrown(1000)  # for each mutation; some know fewer ways to go wrong
 CLUSTER = case.cluster(None)
 # Roots with all parts that mutations take aim at: experts, evidence, an environment, a parser.
 SOUND = {

@@ -49,3 +49,11 @@ def test_a_model_that_is_only_a_folder_is_asked_for(terminal: Terminal) -> None:
     told = terminal.type("sparkloom import serve.sh -o own.yml", 1)
     told.has("stands where the model's name belongs", "model.id: ORG/NAME")
     terminal.type("sparkloom plan own.yml", 2).has("its name is not known either", "profile new ORG/NAME")
+
+
+def test_a_file_that_is_called_like_a_key_hides_no_key(terminal: Terminal) -> None:
+    """Red before: `line  mods/some-fix`."""
+    (terminal.home / "mods").write_text(
+        "recipe_version: '2'\nmodel: a/b\nruntime: vllm\nmods: [mods/x]\ncommand: vllm serve a/b\n"
+    )
+    terminal.type("sparkloom import mods", 0).has("mods: mods/x")

@@ -125,11 +125,17 @@ def test_a_model_in_a_folder_is_the_hubs_where_the_folder_says_so() -> None:
         "D=~/hub/models--org--name\ndocker run -v $D:/m:ro,z vllm/vllm-openai vllm serve /m/snapshots/abc",
         "docker run -v /hub/models--org--name:/m vllm/vllm-openai --model /m",
         "services: {a: {image: vllm/vllm-openai, volumes: ['./models--org--name:/m:ro'], command: --model /m}}",
+        "docker run -v /else:/m -v /hub/models--org--name:/m/x vllm/vllm-openai --model /m/x/snapshots/abc",
     ],
 )
 def test_a_folder_in_a_container_is_the_one_that_is_mounted_there(text: str) -> None:
     """Red before: `snapshots/abc`, or a model without a name."""
     assert drafted(text).model == "org/name"
+
+
+def test_a_folder_of_somebodys_machine_names_no_publisher() -> None:
+    """Red before: `alice/Moon-7B`, which anybody may own on the hub."""
+    assert drafted("docker run -v /home/alice/Moon-7B:/m vllm/vllm-openai --model /m").model == "unknown/Moon-7B"
 
 
 def test_a_search_path_without_its_own_old_value_has_no_empty_folder() -> None:

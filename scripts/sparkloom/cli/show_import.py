@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -110,11 +111,12 @@ def _remainder(terminal: Console, file: str, remainder: list[dict[str, str]]) ->
     if not remainder:
         return
     counts = Counter(left["why"] for left in remainder)
+    place = re.compile(rf"^{re.escape(file)}:(?=\d+: )")  # the one file that was named
     reasons = sorted(counts, key=lambda why: why.startswith(PLAIN))
     terminal.print()
     paragraph(terminal, f"not in the profile ({len(remainder)})", style="bold")
     for why in reasons:
-        alike = [left["what"].replace(f"{file}:", "line ", 1) for left in remainder if left["why"] == why]
+        alike = [place.sub("line ", left["what"]) for left in remainder if left["why"] == why]
         more = f", and {len(alike) - ALIKE} more" if len(alike) > ALIKE else ""
         shown = ", ".join(cut(what, 96 // min(len(alike), ALIKE)) for what in alike[:ALIKE])
         style = "dim" if why.startswith(PLAIN) else ""

@@ -23,6 +23,7 @@ WRITTEN = "a file of the author's machine: read where an engine is told of it, o
 UNDECIDED = "added on a condition that is not decided here: left out"
 CUT_OFF = "cut off from its command by a comment or an empty line: the author's shell told the engine none of it"
 _MADE = re.compile(r"^(\w+)(?: *[:?]= *| += +)(['\"]?)(.*?)\2[ \t]*$", re.MULTILINE)  # in a Makefile, a Justfile
+TESTS = ("[", "[[", "test")
 NUMBERS = {"-eq": "==", "-ne": "!=", "-gt": ">", "-lt": "<", "-ge": ">=", "-le": "<="}
 
 
@@ -89,7 +90,7 @@ class Reader(Starts):
         for test in (s for s in condition if isinstance(s, syntax.Command)):  # type: ignore[attr-defined]
             texts = v.expand(test.words)
             said = self._verdict(test.words, texts, v)
-            if said is None and not {"[", "[[", "test"} & set(texts[:2]):
+            if said is None and not {*TESTS} & {*texts[:2]}:
                 self._asked(texts, f"{self.file}:{test.line}", v)
             if said is None or (said and test.joint == "||") or (not said and test.joint == "&&"):
                 return said
@@ -132,7 +133,7 @@ class Reader(Starts):
         if verdict is not None or (words[0].parts[:1] and words[0].parts[0].kind == "sum"):
             return verdict
         self._runs(command, texts, v, own)
-        return None if texts[0] in ("[", "[[", "test") else True
+        return None if texts[0] in TESTS else True
 
     def _verdict(self, words: Sequence[Word], texts: list[str], v: Variables) -> bool | None:
         if words and words[0].parts and words[0].parts[0].kind == "sum":
@@ -234,7 +235,7 @@ def _of_make(text: str) -> str:
 
 def _decided(words: list[str], there: Callable[[str], bool]) -> bool | None:
     """What a test says, where both of its sides are known; None where it asks the machine for what is not `there`."""
-    if not words or words[0] not in ("[", "[[", "test"):
+    if not words or words[0] not in TESTS:
         return {"true": True, "false": False}.get(words[0]) if len(words) == 1 else None
     inside = [word for word in words[1:] if word not in ("]", "]]")]
     if any(OPEN.search(word) for word in inside):

@@ -14,7 +14,7 @@ Count = Annotated[int, Field(ge=1, le=LARGEST)]
 Maybe = Annotated[int, Field(ge=0, le=LARGEST)]
 Size = Annotated[float, Field(gt=0, le=1e6)]
 Speed = Annotated[float, Field(ge=0, le=1e6)]
-UNNAMED = "unknown/"  # whose an imported model is, of which its source says only where its author has it
+UNNAMED = "unknown/"  # in place of the owner, where an imported source gives only a path
 HUB_ID = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*/[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 
 

@@ -131,7 +131,7 @@ def _installed(found: Found, engine: str) -> str:
 
 def _outside(path: str, mounts: Mapping[str, str]) -> str:
     """Where the author's machine has what a container has at this path."""
-    for inside, outside in mounts.items():
+    for inside, outside in sorted(mounts.items(), reverse=True):  # the innermost first
         if path == inside or path.startswith(f"{inside.rstrip('/')}/"):
             return home(outside) + path.removeprefix(inside.rstrip("/"))
     return path
@@ -157,7 +157,8 @@ def _hub_id(text: str, found: Found, leftover: Leftovers) -> str:
         if text and not kept and text != found.model:
             leftover.add(f"model {text}", f"a path of the author's; the file names {beside} beside it")
         return kept or beside
-    match = _CACHED.search(place) or _FOLDER.search(_GGUF.sub("", place))
+    # a folder of the hub's cache tells its owner; any other one on somebody's machine may be called after him
+    match = _CACHED.search(place) or _FOLDER.search(_GGUF.sub("", text))
     guess = f"{match[1]}/{match[2]}" if match else ""
     if HUB_ID.fullmatch(guess) and not _PLACES.fullmatch(guess.partition("/")[0]):
         leftover.add(f"model {text}", f"a path of the author's; read as the hub's {guess}, after its folder")

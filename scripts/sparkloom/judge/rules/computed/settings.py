@@ -92,7 +92,8 @@ def remote_code_unpinned(view: LaunchView) -> Hits:
     runs = [flag for flag, _ in _plugins(view, of_the_model=True)]
     if view.on("trust_remote_code"):
         runs.insert(0, "trust_remote_code")
-    for name in sorted(view.moving - view.consented) if runs and not view.model_id.startswith(UNNAMED) else ():
+    unnamed = {view.model_id} if view.model_id.startswith(UNNAMED) else set()  # (`model-unnamed` refuses that one)
+    for name in sorted(view.moving - view.consented - unnamed) if runs else ():
         yield Hit(f"{runs[0]}, and no commit pins {name}", runs[0])
 
 
