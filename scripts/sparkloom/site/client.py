@@ -49,9 +49,9 @@ def asked(question: Callable[[], Any], cluster: Cluster) -> Any:
         raise InputError.single(kubeconfig(cluster), message, rule="no-cluster") from None
 
 
-def of(cluster: Cluster) -> Client:
+def of(cluster: Cluster, **patient: Any) -> Client:
     require_own(cluster.example)
-    return Client.at(kubeconfig(cluster), cluster.namespace)
+    return Client.at(kubeconfig(cluster), cluster.namespace, **patient)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,15 @@ class Client:
     namespace: str
 
     @classmethod
-    def at(cls, kubeconfig: str, namespace: str) -> Client:
+    def at(cls, kubeconfig: str, namespace: str, **patient: Any) -> Client:
+        """`patient`: as patience.api_client takes it."""
         from kubernetes import client
 
         if not Path(kubeconfig).is_file():
             told = "no such kubeconfig; `sparkloom up` writes it; cluster.kubernetes.kubeconfig in cluster.yml names it"
             raise InputError.single(kubeconfig, told, rule="missing-file")
         try:
-            made = cls(client.CoreV1Api(patience.api_client(kubeconfig)), namespace)
+            made = cls(client.CoreV1Api(patience.api_client(kubeconfig, **patient)), namespace)
             own = made.core.api_client.configuration.cert_file
             ended = certificates.ended(Path(own).read_text()) if own else ""
         except Exception as error:  # the library's reader trips over what is no kubeconfig in a dozen ways

@@ -17,15 +17,17 @@ from sparkloom.base.errors import InputError
 
 SECONDS = 12.0  # a person who waits for `status` should not wait longer to hear that the cluster is away
 STARTS = 60.0  # of a server that has not read its own rules yet
+RESTARTS = 180.0  # for a run that is under way: its server restarts, or its disk is busy with weights
 CONNECTS, ANSWERS = 4.0, 30.0  # for a machine that is off, and for a server that says nothing
 FIRST, LONGEST = 0.5, 3.0  # pauses
 PASSING = frozenset({403, 429, 500, 502, 503, 504})  # 403: of a server whose rules are not read yet
-HARMLESS = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+HARMLESS = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH"})  # ours apply or merge: twice is once
 
 Answer = TypeVar("Answer")
+Say = Callable[[str], object]
 
 
-def api_client(kubeconfig: str) -> Any:
+def api_client(kubeconfig: str, seconds: float = SECONDS, say: Say | None = None) -> Any:
     """A client of the Kubernetes library that asks with patience; `configuration.retries = False` takes it away."""
     from kubernetes import client, config
 
@@ -38,7 +40,9 @@ def api_client(kubeconfig: str) -> Any:
                 return once(method, url, *words, **options)
             asked = {"headers": options.get("headers"), "_request_timeout": (CONNECTS, CONNECTS)}
             ready = partial(once, "GET", f"{self.configuration.host}/readyz", **asked)
-            return patiently(lambda: once(method, url, *words, **options), method, ready=ready)
+            return patiently(
+                lambda: once(method, url, *words, **options), method, seconds=seconds, ready=ready, say=say
+            )
 
     configuration = type.__call__(client.Configuration)
     configuration.retries = 0  # who asks again is `patiently`
@@ -57,8 +61,10 @@ def patiently(
     *,
     seconds: float = SECONDS,
     ready: Callable[[], object] | None = None,
+    say: Say | None = None,
 ) -> Answer:
-    """The answer, or the last refusal once it has been the same for so long; `ready` is refused by one that starts."""
+    """The answer, or the last refusal once it has been the same for so long; `ready` is refused by one that starts.
+    Who waits for longer than usual is told why."""
     from kubernetes.client import ApiException
     from urllib3.exceptions import HTTPError
 
@@ -70,6 +76,9 @@ def patiently(
             starting = ready is not None and _refused(error) and _refused(_error(ready))
             if time.monotonic() + pause > began + (STARTS if starting else seconds) or not passing(error, method):
                 raise (ApiException(503, NOT_YET) if starting else error) from None
+            if say and time.monotonic() + pause > began + SECONDS:
+                say(f"{trouble(error)} (asked again for {seconds:.0f} s)")
+                say = None
         time.sleep(pause)
         pause = min(pause * 2, LONGEST)
 
@@ -86,7 +95,7 @@ def _refused(error: Exception | None) -> bool:
     return getattr(error, "status", 0) == 403
 
 
-def until_gone(what: str, left: Callable[[], Sequence[str]], say: Callable[[str], object], seconds: float) -> None:
+def until_gone(what: str, left: Callable[[], Sequence[str]], say: Say, seconds: float) -> None:
     """Until nothing is left; a line for every change."""
     until, last = time.monotonic() + seconds, ""
     while rest := left():

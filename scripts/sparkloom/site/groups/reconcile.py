@@ -18,7 +18,7 @@ from sparkloom.judge.fleet.steps import STAYS
 from sparkloom.onnode import stopping
 from sparkloom.onnode.now.labels import ONLY_SERVED
 from sparkloom.render.manifests import names, pod
-from sparkloom.site import client
+from sparkloom.site import client, patience
 from sparkloom.site.checks import kubernetes, memories
 from sparkloom.site.groups import leftovers, observed, planning, proof, records, secrets, sets
 from sparkloom.site.groups.group import RenderedGroup
@@ -119,7 +119,7 @@ class Reconciler:
     def __init__(self, cluster: Cluster, run: Run, say: Say, streams: Say, *, dry: bool = False) -> None:
         self.cluster, self.run, self.say, self.streams, self.dry = cluster, run, say, streams, dry
         self.options = run.options
-        self.reached = client.of(cluster)
+        self.reached = client.of(cluster, seconds=patience.RESTARTS, say=say)
         self.changed: list[Data] = []  # objects, with what differs
         self.broken: set[str] = set()  # groups of this step
         self.measured: dict[str, float] = {}  # seconds of its starts
