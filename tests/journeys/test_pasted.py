@@ -51,6 +51,20 @@ def test_a_model_that_is_only_a_folder_is_asked_for(terminal: Terminal) -> None:
     terminal.type("sparkloom plan own.yml", 2).has("its name is not known either", "profile new ORG/NAME")
 
 
+def test_a_draft_model_that_is_only_a_folder_is_asked_for_too(terminal: Terminal) -> None:
+    """Red before: no finding, and a rank that looks for /draft on its node."""
+    mount = "--mount type=bind,source=$HOME/models/Qwen3-8B,target=/model -v /srv/eagle3-x:/draft"
+    config = '{"model": "/draft", "method": "eagle3", "num_speculative_tokens": 3}'
+    docker = f"docker run {mount} vllm/vllm-openai:v0.25.1 --model /model --speculative-config '{config}'\n"
+    (terminal.home / "serve.sh").write_text(docker)
+    told = terminal.type("sparkloom import serve.sh -o own.yml", 1)
+    told.has("unknown/Qwen3-8B", "unknown/eagle3-x", "model.draft.id")
+    (terminal.home / "serve.sh").write_text(f"hf download acme/eagle3-x --local-dir /srv/eagle3-x\n{docker}")
+    terminal.type("sparkloom import serve.sh -o -", 1, copied=True).has(
+        "draft: {id: acme/eagle3-x}", "model: acme/eagle3-x"
+    )
+
+
 def test_a_file_that_is_called_like_a_key_hides_no_key(terminal: Terminal) -> None:
     """Red before: `line  mods/some-fix`."""
     (terminal.home / "mods").write_text(

@@ -16,6 +16,7 @@ ALONE = re.compile(
     r"-[ditP]+|--(detach|interactive|tty|rm|privileged|init|read-only|publish-all|no-healthcheck|quiet|oom-kill-disable)"
 )
 SECRET = re.compile(r"(TOKEN|API_?KEYS?|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
+INSIDE, OUTSIDE = "target|destination|dst", "source|src"  # what a mount calls its two sides
 OTHER = "an option of the container that Sparkloom has no word for"
 
 
@@ -102,13 +103,16 @@ def _take(container: Container, name: str, value: str) -> None:
         container.leftover.append(_option(name, value))
         if name == "name":
             container.name = value
-        elif name in ("v", "volume"):
+        elif name in ("v", "volume", "mount"):
             mount(container, value)
 
 
 def mount(container: Container, said: str) -> None:
-    """`FOLDER:/PLACE:ro`, of which the author's machine has the first."""
-    if found := re.fullmatch(r"(.+?):(/[^:]*)(:[\w,]+)?", said):
+    """`FOLDER:/PLACE:ro`, of which the author's machine has the first; or both by name, as `--mount` and compose do."""
+    inside, outside = (re.search(rf"\b(?:{names})'?[=:] ?'?([^,']+)", said) for names in (INSIDE, OUTSIDE))
+    if inside and outside:
+        container.mounts[inside[1]] = outside[1]
+    elif found := re.fullmatch(r"(.+?):(/[^:]*)(:[\w,]+)?", said):
         container.mounts[found[2]] = found[1]
 
 

@@ -197,7 +197,7 @@ class Reading:
         draft = value.get("model") if isinstance(value, dict) and key == "speculative_config" else None
         if key == "speculative_draft_model_path":
             draft = value
-        if isinstance(draft, str) and re.fullmatch(r"[\w.-]+/[\w.-]+", draft):
+        if isinstance(draft, str) and "/" in draft and not OPEN.search(draft):
             said.draft = draft
 
     def _model(self, text: str, said: Said) -> None:

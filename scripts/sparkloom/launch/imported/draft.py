@@ -119,8 +119,22 @@ def _model(said: Said, found: Found, leftover: Leftovers) -> dict[str, Any]:
     if file:
         named["file"] = file
     if said.draft and said.draft != named["id"] and not found.kept:
-        named["draft"] = {"id": said.draft}
+        named["draft"] = {"id": _draft_id(said, found, leftover)}
     return named
+
+
+def _draft_id(said: Said, found: Found, leftover: Leftovers) -> str:
+    """The hub's name for the draft model; the flag that named a folder names it so, too."""
+    if HUB_ID.fullmatch(said.draft):
+        return said.draft
+    place = _outside(said.draft, found.starts[0].mounts)
+    name = _fetched(place, found) or _after_folder(said.draft, place, "model.draft", leftover)
+    for key, value in said.flags.items():
+        if value == said.draft:
+            said.flags[key] = name
+        elif isinstance(value, dict) and value.get("model") == said.draft:
+            said.flags[key] = {**value, "model": name}
+    return name
 
 
 def _installed(found: Found, engine: str) -> str:
@@ -157,14 +171,18 @@ def _hub_id(text: str, found: Found, leftover: Leftovers) -> str:
         if text and not kept and text != found.model:
             leftover.add(f"model {text}", f"a path of the author's; the file names {beside} beside it")
         return kept or beside
+    return _after_folder(text, place, "model", leftover)
+
+
+def _after_folder(text: str, place: str, key: str, leftover: Leftovers) -> str:
     # a folder of the hub's cache tells its owner; any other one on somebody's machine may be called after him
     match = _CACHED.search(place) or _FOLDER.search(_GGUF.sub("", text))
     guess = f"{match[1]}/{match[2]}" if match else ""
     if HUB_ID.fullmatch(guess) and not _PLACES.fullmatch(guess.partition("/")[0]):
-        leftover.add(f"model {text}", f"a path of the author's; read as the hub's {guess}, after its folder")
+        leftover.add(f"{key} {text}", f"a path of the author's; read as the hub's {guess}, after its folder")
         return guess
     name = re.sub(r"[^\w.-]+", "-", place.rstrip("/").rpartition("/")[2] or "unnamed").strip("-.") or "unnamed"
-    leftover.add(f"model {text or '(none)'}", "no hub id: write the model's name on the hub as model.id")
+    leftover.add(f"{key} {text or '(none)'}", f"no hub id: write the model's name on the hub as {key}.id")
     return UNNAMED + name
 
 

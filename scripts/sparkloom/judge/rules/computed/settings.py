@@ -92,14 +92,16 @@ def remote_code_unpinned(view: LaunchView) -> Hits:
     runs = [flag for flag, _ in _plugins(view, of_the_model=True)]
     if view.on("trust_remote_code"):
         runs.insert(0, "trust_remote_code")
-    unnamed = {view.model_id} if view.model_id.startswith(UNNAMED) else set()  # (`model-unnamed` refuses that one)
-    for name in sorted(view.moving - view.consented - unnamed) if runs else ():
-        yield Hit(f"{runs[0]}, and no commit pins {name}", runs[0])
+    for name in sorted(view.moving - view.consented) if runs else ():
+        if not name.startswith(UNNAMED):  # (`model-unnamed` refuses that one)
+            yield Hit(f"{runs[0]}, and no commit pins {name}", runs[0])
 
 
 def model_unnamed(view: LaunchView) -> Hits:
-    if view.model_id.startswith(UNNAMED):
-        yield Hit(f"{view.model_id} stands where the model's name belongs", "model.id")
+    for name in sorted({view.model_id, *view.moving}):
+        if name.startswith(UNNAMED):
+            where = "model.id" if name == view.model_id else "model.draft.id"
+            yield Hit(f"{name} stands where the model's name belongs", where)
 
 
 def code_by_flag(view: LaunchView) -> Hits:
