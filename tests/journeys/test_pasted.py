@@ -40,6 +40,9 @@ def test_a_script_that_only_runs_a_recipe_leads_to_that_file(terminal: Terminal)
     terminal.type("sparkloom import launch.sh", 2).has(
         "runs the recipe glm-5.2-nvfp4 of another file", "import that one"
     )
+    told = "#!/bin/bash\n# run-recipe.py and `vllm serve` are tried by hand\necho done\n"
+    (terminal.home / "launch.sh").write_text(told)
+    terminal.type("sparkloom import launch.sh", 2).has("no engine is started in it")
 
 
 def test_a_model_that_is_only_a_folder_is_asked_for(terminal: Terminal) -> None:
@@ -59,6 +62,8 @@ def test_a_draft_model_that_is_only_a_folder_is_asked_for_too(terminal: Terminal
     (terminal.home / "serve.sh").write_text(docker)
     told = terminal.type("sparkloom import serve.sh -o own.yml", 1)
     told.has("unknown/Qwen3-8B", "unknown/eagle3-x", "model.draft.id")
+    (terminal.home / "serve.sh").write_text(docker.replace("$HOME/models/Qwen3-8B", "$ELSEWHERE"))
+    terminal.type("sparkloom import serve.sh", 1).has("unknown/model stands")
     (terminal.home / "serve.sh").write_text(f"hf download acme/eagle3-x --local-dir /srv/eagle3-x\n{docker}")
     terminal.type("sparkloom import serve.sh -o -", 1, copied=True).has(
         "draft: {id: acme/eagle3-x}", "model: acme/eagle3-x"

@@ -42,6 +42,70 @@ def test_a_condition_is_a_command_that_runs() -> None:
     ]
 
 
+OPTIONS = """\
+MODEL="${MODEL:-a/b}" TP=2 CONTEXT=""
+options() {
+  while [[ $# -gt 0 ]]; do
+    case "$1" in --model) MODEL="$2"; shift 2 ;; --tp) TP="$2"; shift 2 ;; --context) CONTEXT="$2"; shift 2 ;; esac
+  done
+}
+options "$@"
+vllm serve "$MODEL" -tp "$TP" --max-model-len "$CONTEXT"
+"""
+
+
+def test_a_script_is_read_as_run_without_options_of_its_own() -> None:
+    """Red before: whatever the loop over them sets did not follow from the file, and the model had no name."""
+    found = read(OPTIONS)
+    assert found.starts[0].words == ["a/b", "-tp", "2", "--max-model-len", "${CONTEXT}"], "what it demands stays open"
+    assert [left.why for left in found.leftover if "while [[ $# -gt 0 ]]" in left.what] == [shell.TYPED]
+    given = read(OPTIONS.replace('options "$@"', "options --tp 4"))
+    assert given.starts[0].words[1:3] == ["-tp", "${TP}"], "here something is typed"
+
+
+def test_a_function_that_a_condition_asks_is_given_what_it_says() -> None:
+    """Red before: `launch a/b` of an `if` was passed over, and the start within had `${1}` for a model."""
+    text = 'launch() { vllm serve "$1" --seed "$2" & }\nif ! launch a/b 7; then exit 1; fi\n'
+    assert start(text).words == ["a/b", "--seed", "7"]
+
+
+def test_a_list_of_words_that_is_sent_elsewhere_is_a_start() -> None:
+    """Red before: "no engine is started in it". Three public launchers of four and eight Sparks have this form."""
+    text = """\
+NODES=(10.0.0.1 10.0.0.2)
+SERVE=(vllm serve a/b -tp 2 --master-addr "${NODES[0]}")
+told() { local cmd=(docker run --gpus all vllm/vllm-openai:v0.25.1 "${SERVE[@]}" --node-rank "$1"); printf '%q ' "${cmd[@]}"; }
+for r in 1 0; do ssh "${NODES[$r]}" "$(told $r)"; done
+"""
+    found = start(text)
+    assert found.words[:5] == ["a/b", "-tp", "2", "--master-addr", "10.0.0.1"] and found.image.startswith("vllm/")
+    assert shell.LISTED in [left.why for left in found.leftover]
+
+
+def test_a_rank_that_is_typed_on_each_node_is_read_as_rank_0() -> None:
+    """Red before: what the case sets for each rank did not follow from the file."""
+    ranks = (
+        'NODE_RANK="${1:?0 or 1}"\ncase "$NODE_RANK" in 0) MODEL=a/b; HEADLESS="" ;; 1) HEADLESS=--headless ;; esac\n'
+    )
+    assert start(f"{ranks}vllm serve $MODEL --node-rank $NODE_RANK $HEADLESS").words == ["a/b", "--node-rank", "0"]
+
+
+def test_an_image_of_somebody_s_is_given_a_model_by_its_path() -> None:
+    """Red before: "no engine is started in it"."""
+    docker = "docker run --gpus all ghcr.io/acme/vllm-glm53:sm121"
+    assert start(f"{docker} /models/glm --tensor-parallel-size 2").words[0] == "/models/glm"
+    assert shell.read(f"{docker} /bin/bash -lc ls", "start.sh", PROGRAMS) is None
+    assert shell.read(f"{docker} /app/serve.sh --port 8000", "start.sh", PROGRAMS) is None
+
+
+def test_a_loop_over_words_is_read_with_the_first() -> None:
+    """Red before: no model."""
+    found = start('MODELS=(a/b c/d)\nfor model in "${MODELS[@]}"; do vllm serve "$model"; done\n')
+    assert found.words == ["a/b"]
+    assert any("read as with a/b, the first of these words" in left.why for left in found.leftover)
+    assert start('for one in /models/*; do vllm serve "$one"; done').words == ["${one}"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -12,6 +12,7 @@ from sparkloom.base import arithmetic
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.importers.lexer import Lexer, Part, Word, lex
 
+_RANK = re.compile(r"(\w+_)?RANK", re.IGNORECASE)  # typed on each node; rank 0 has all that an engine is told
 OPEN = re.compile(r"\$\{([^{}]*)\}")  # what is left of a variable without a value
 _UNSAID = re.compile(r"[^\w ./:=@+-]+")  # of a command that is not run: what a shell within would take for its own
 _PIECE = re.compile(r"(?:\$\{[^{}]*\}|\S)+")
@@ -35,16 +36,21 @@ class Variables:
     def copy(self) -> Self:
         return replace(self, values=dict(self.values), lists=dict(self.lists), given=self.given and [*self.given])
 
-    def forget(self, other: Variables) -> Iterator[str]:
-        """After a branch that nobody decided: what it sets is not known any more. What it only adds is yielded."""
+    def forget(self, other: Variables, *, typed: bool = False) -> Iterator[str]:
+        """After a branch that nobody decided: what it sets is not known any more. What it only adds is yielded.
+        `typed`: it reads the script's own options, and who types none keeps what is set."""
         for name, value in other.values.items():
             old = self.values.get(name)
+            if typed and old:
+                continue
             if value and old is not None and value.startswith(f"{old} " if old else "-"):
                 yield value.removeprefix(old).strip()
             elif old != value or name not in self.values:
                 self.values[name] = None
         for name, items in other.lists.items():
             own = self.lists.get(name)
+            if typed and own:
+                continue
             if own is not None and items[: len(own)] == own:
                 yield " ".join(items[len(own) :])
             else:
@@ -104,10 +110,11 @@ class Variables:
         return self._named(match, depth)
 
     def _named(self, match: re.Match[str], depth: int) -> str:
-        name, _, sign, other = match.groups()
+        name, at, sign, other = match.groups()
         value = self.values.get(name)
         if name in self.lists:
-            value = " ".join(self.lists[name])
+            items = self.lists[name]
+            value = "".join(items[int(at) : int(at) + 1]) if (at or "").isdigit() else " ".join(items)
         if name.isdigit() and self.given is not None:
             value = dict(zip(map(str, count(1)), self.given, strict=False)).get(name, "")
         known = name in self.values or name in self.lists
@@ -160,6 +167,8 @@ class Variables:
             self.values.pop(name, None)
             return True
         value = self.text(_behind(word, match.end()))
+        if _RANK.fullmatch(name) and OPEN.search(value):
+            value = "0"
         old = self.values.get(name) or "" if more else ""
         if len(old) + len(value) > MOST:
             value, old = f"${{{name}}}", ""

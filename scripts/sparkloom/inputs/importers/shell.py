@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -21,8 +21,13 @@ DEFAULT = "the file's own default is taken; whoever runs it may set another"
 NOT_RUN = "a command of the author's shell: not executed, nothing of it is in the profile"
 WRITTEN = "a file of the author's machine: read where an engine is told of it, or a shell"
 UNDECIDED = "added on a condition that is not decided here: left out"
+TYPED = "reads options that are typed behind the script: taken as run without any"
+MOST_LISTS = 20
+LISTED = "a list of words; how the script runs it is not followed"
 CUT_OFF = "cut off from its command by a comment or an empty line: the author's shell told the engine none of it"
 _MADE = re.compile(r"^(\w+)(?: *[:?]= *| += +)(['\"]?)(.*?)\2[ \t]*$", re.MULTILINE)  # in a Makefile, a Justfile
+_SET = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_OPTIONS = re.compile(r"(?:while|until|for) .*(?:\$\{?[#@*1]|\bgetopts\b)")  # a loop over them
 TESTS = ("[", "[[", "test")
 NUMBERS = {"-eq": "==", "-ne": "!=", "-gt": ">", "-lt": "<", "-ge": ">=", "-le": "<="}
 
@@ -33,12 +38,26 @@ class Reader(Starts):
     def __init__(self, programs: Programs, file: str) -> None:
         super().__init__(programs, file)
         self.functions: dict[str, syntax.Block] = {}  # those that are called are marked: they run
+        self.lists: dict[tuple[str, ...], tuple[int, Scope]] = {}  # of words: the line of what holds them
 
     def script(self, text: str, v: Scope, line: int = 1) -> None:
         self._block(syntax.parse(lex(text, line)), v)
         for function in list(self.functions.values()) if v.depth == 0 else ():
             if not function.runs:
                 self._undecided(function, function.body, v)
+        self._keep(0, v)
+
+    def listed(self, line: int) -> None:
+        """`RUN=(docker run ...)`, quoted, printed or sent elsewhere: the longest list that starts an engine."""
+        for words, (at, v) in sorted(self.lists.items(), key=lambda one: -len(one[0]))[:MOST_LISTS]:
+            where = f"{self.file}:{at or line}"
+            if self.words(list(words), where, v, {}):
+                self.starts[-1].leftover.add(f"{where}: {short(' '.join(words))}", LISTED)
+                return
+
+    def _keep(self, line: int, v: Scope) -> None:
+        for words in v.lists.values():
+            self.lists.setdefault(tuple(words), (line, v))
 
     def _block(self, sentences: Sequence[syntax.Sentence], v: Scope) -> None:
         skip: bool | None = False  # after `false &&` or `true ||`; None: after a test that nobody decided
@@ -52,7 +71,15 @@ class Reader(Starts):
             elif sentence.runs:
                 self._block(sentence.body, v)
             else:
-                self._undecided(sentence, sentence.body, v)
+                self._undecided(sentence, sentence.body, v, self._first(sentence.over, v))
+
+    def _first(self, words: Sequence[Word], v: Scope) -> dict[str, str]:
+        """`for NAME in WORDS`: what it goes through first with."""
+        said = v.expand(words)
+        known = (
+            said[::2][:2] == ["for", "in"] and said[3:] and not OPEN.search(said[3]) and not set("*?[{") & {*said[3]}
+        )
+        return {said[1]: said[3]} if known else {}
 
     def _joined(self, command: syntax.Command, v: Scope, skip: bool | None) -> bool | None:
         """Goes through a command, and says whether the one joined to it is passed over."""
@@ -98,24 +125,38 @@ class Reader(Starts):
 
     def _asked(self, texts: list[str], where: str, v: Scope) -> None:
         """`if ! COMMAND; then`: it runs, whatever becomes of it."""
+        if self._called([text for text in texts if text != "!"], v, {}):
+            return
         if not self.words(texts, where, v, {}) and "download" in texts:
             self.leftover.add(f"{where}: {short(' '.join(texts))}", NOT_RUN)
 
-    def _undecided(self, about: syntax.Block | syntax.Branches, body: Sequence[syntax.Sentence], v: Scope) -> None:
+    def _undecided(
+        self,
+        about: syntax.Block | syntax.Branches,
+        body: Sequence[syntax.Sentence],
+        v: Scope,
+        told: Mapping[str, str] | None = None,
+    ) -> None:
         """What runs or not, as the author's machine has it: engines in there are found, values are not believed."""
         apart, before = v.copy(), len(self.starts)
+        apart.values |= told or {}
         self._block(body, apart)
+        self._keep(about.line, apart)
         for start in self.starts[before:]:
             what = f"{self.file}:{about.line}: {short(about.said)}"
-            start.leftover.add(what, "the start stands in there; when, is not known here")
-        for added in filter(None, v.forget(apart)):
+            once = "".join(f", read as with {value}, the first of these words" for value in (told or {}).values())
+            start.leftover.add(what, f"the start stands in there{once or '; when, is not known here'}")
+        if typed := not v.given and bool(_OPTIONS.match(about.said)):
+            self.leftover.add(f"{self.file}:{about.line}: {short(about.said)}", TYPED)
+        for added in filter(None, v.forget(apart, typed=typed)):
             self.leftover.add(f"{self.file}:{about.line}: {short(added)}", UNDECIDED)
 
     def _command(self, command: syntax.Command, v: Scope) -> bool | None:
         words = list(command.words)
         own: dict[str, str] = {}
-        while words and re.match(r"[A-Za-z_][A-Za-z0-9_]*\+?=", words[0].raw):
-            apart = v.copy() if len(words) > 1 else v
+        lasting = all(_SET.match(word.raw) for word in words)  # (else they are one command's)
+        while words and _SET.match(words[0].raw):
+            apart = v if lasting else v.copy()
             apart.assign(words[0].raw, words[0])
             name = re.split(r"\+?=", words[0].raw, maxsplit=1)[0]
             own[name] = apart.values.get(name) or f"${{{name}}}"
@@ -154,12 +195,9 @@ class Reader(Starts):
     def _runs(self, command: syntax.Command, texts: list[str], v: Scope, own: dict[str, str]) -> None:
         """A command that is neither a test nor an assignment; where it starts no engine, it is named."""
         where, first = f"{self.file}:{command.line}", texts[0]
-        function = self.functions.get(first)
-        if function and v.depth < DEPTH and self.affords(1_000 + 10 * function.size):
-            function.runs, self.exported = True, self.exported | own
-            given = None if texts[1:] == ["${@}"] else texts[1:]  # (None: what whoever runs the source gives)
-            self._block(function.body, replace(v, given=given, depth=v.depth + 1))
-        elif first == "shift" and v.given:
+        if self._called(texts, v, own):
+            return
+        if first == "shift" and v.given:
             del v.given[: 2 if texts[1:] == ["2"] else 1]
         elif first in (".", "source") and (found := beside.variables(self.file, texts[-1])):
             v.values |= dict.fromkeys(found) | beside.shown(found)
@@ -168,6 +206,16 @@ class Reader(Starts):
             why = CUT_OFF if first.startswith("-") else vocabulary.SHELL.get(first, NOT_RUN)
             if not texts[-1].endswith("activate"):
                 self.leftover.add(f"{where}: {short(' '.join(texts))}", why)
+
+    def _called(self, texts: list[str], v: Scope, own: dict[str, str]) -> bool:
+        """Whether it is a function of the script, which is gone through with what it is given."""
+        function = self.functions.get(texts[0]) if texts else None
+        if function is None or v.depth >= DEPTH or not self.affords(1_000 + 10 * function.size):
+            return False
+        function.runs, self.exported = True, self.exported | own
+        given = None if texts[1:] == ["${@}"] else texts[1:]  # (None: what whoever runs the source gives)
+        self._block(function.body, replace(v, given=given, depth=v.depth + 1))
+        return True
 
     def _fed(self, command: syntax.Command, texts: list[str], v: Scope) -> bool:
         """`ssh HOST <<EOF`, `bash -s <<EOF`: whether what a shell is told by a here-document starts an engine."""
@@ -204,6 +252,8 @@ def read(text: str, file: str, programs: Programs, line: int = 1, scope: Scope |
     """A script or command line; None where it starts no engine. `line`: where in the file the text begins."""
     reader, variables = Reader(programs, file), scope or Scope()
     reader.script(_commands(text), variables, line)
+    if not reader.starts:
+        reader.listed(line)
     if not reader.starts:
         return None
     form = "command line" if len(reader.starts) == 1 and not reader.leftover else "script"

@@ -71,6 +71,7 @@ def _within(texts: Iterable[tuple[str, str]], programs: Programs) -> Found | Non
 def _nothing(text: str, programs: Programs) -> str:
     """Why there is nothing to read: a start in a form that is not followed is no text without one."""
     ways = [way for ways in programs.values() for way in ways]
+    text = re.sub(r"^\s*#.*", "", text, flags=re.MULTILINE)  # what is only told of stands in no form
     there = next((" ".join(way) for way in ways if re.search(r"\W+".join(map(re.escape, way)), text)), "")
     told = f"`{there}` stands in it in a form that is not read: paste that command alone" if there else NOTHING
     if recipe := _RUN_BY_NAME.search(text):

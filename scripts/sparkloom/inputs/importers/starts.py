@@ -16,6 +16,7 @@ TALK = {"echo", "printf", "grep", "pgrep", "pkill", "pip", "pip3", "which", "cat
         "curl", "wget", "git", "apt-get", "apt"}  # fmt: skip
 AHEAD = {"exec", "env", "nohup", "sudo", "-E", "command", "time", "setsid", "nice", "!"}
 SHELLS = ("bash", "sh", "zsh")
+_FLAGS = re.compile(r"-|(?:[\w.-]+/[\w.-]+(?<!\.sh)(?<!\.py) |/[\w./-]+(?<!\.sh)(?<!\.py) --)")  # a model before them
 DEPTH = 6
 AGAIN = 1 << 19  # characters of a file's own scripts and functions that are read where they are called
 
@@ -120,7 +121,7 @@ class Starts(ABC):
     def of_image(self, container: Container, words: list[str], where: str) -> bool:
         """Whether the image itself starts an engine, and these are words for it."""
         words = words[1:] if words[:1] == ["serve"] else words
-        alone = words is not container.words or re.match(r"-|[\w.-]+/[\w.-]+(?<!\.sh)(?<!\.py)$", " ".join(words[:1]))
+        alone = words is not container.words or _FLAGS.match(" ".join([*words[:2], ""]))
         known = {**vocabulary.IMAGES, **(vocabulary.NAMED if alone else {})}
         engine = next((name for said, name in known.items() if re.search(said, container.image)), None)
         if engine is None or not any(word.startswith("-") for word in words):

@@ -38,6 +38,7 @@ class Block:
     runs: bool  # whether it is gone through once and for sure
     name: str = ""  # of a function
     size: int = 0  # of one, in words and signs
+    over: list[Word] = field(default_factory=list)  # of `for NAME in WORDS`: its words
 
 
 Sentence = Command | Branches | Block
@@ -149,13 +150,14 @@ class Parser:
         return branches
 
     def _loop(self, line: int) -> Block:
-        said: list[str] = []
+        begun = self.at
         while self.at < len(self.tokens) and self._peek() != "do":
-            if self._peek() not in ("\n", ";"):
-                said.append(self._peek())
             self.at += 1
+        head = [token for token in self.tokens[begun : self.at] if self._text(token) not in ("\n", ";")]
         self.at += 1
-        return Block(line, " ".join(said), self._closed(self.block()), False)
+        body = self._closed(self.block())
+        over = [token for token in head if isinstance(token, Word)]
+        return Block(line, " ".join(map(self._text, head)), body, False, over=over)
 
     def _command(self, line: int) -> Command:
         command = Command(line)

@@ -146,7 +146,8 @@ def _installed(found: Found, engine: str) -> str:
 def _outside(path: str, mounts: Mapping[str, str]) -> str:
     """Where the author's machine has what a container has at this path."""
     for inside, outside in sorted(mounts.items(), reverse=True):  # the innermost first
-        if path == inside or path.startswith(f"{inside.rstrip('/')}/"):
+        below = path == inside or path.startswith(f"{inside.rstrip('/')}/")
+        if below and not OPEN.search(home(outside)):
             return home(outside) + path.removeprefix(inside.rstrip("/"))
     return path
 
