@@ -74,7 +74,10 @@ def test_a_list_of_words_that_is_sent_elsewhere_is_a_start() -> None:
     text = """\
 NODES=(10.0.0.1 10.0.0.2)
 SERVE=(vllm serve a/b -tp 2 --master-addr "${NODES[0]}")
-told() { local cmd=(docker run --gpus all vllm/vllm-openai:v0.25.1 "${SERVE[@]}" --node-rank "$1"); printf '%q ' "${cmd[@]}"; }
+told() {
+  local cmd=(docker run --gpus all vllm/vllm-openai:v0.25.1 "${SERVE[@]}" --node-rank "$1")
+  printf '%q ' "${cmd[@]}"
+}
 for r in 1 0; do ssh "${NODES[$r]}" "$(told $r)"; done
 """
     found = start(text)
