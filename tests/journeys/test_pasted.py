@@ -64,6 +64,8 @@ def test_a_draft_model_that_is_only_a_folder_is_asked_for_too(terminal: Terminal
     told.has("unknown/Qwen3-8B", "unknown/eagle3-x", "model.draft.id")
     (terminal.home / "serve.sh").write_text(docker.replace("$HOME/models/Qwen3-8B", "$ELSEWHERE"))
     terminal.type("sparkloom import serve.sh", 1).has("unknown/model stands")
+    (terminal.home / "serve.sh").write_text(docker.replace('"/draft"', '"/model"'))
+    assert "draft: {id" not in terminal.type("sparkloom import serve.sh -o -", 1, copied=True).text, "the model itself"
     (terminal.home / "serve.sh").write_text(f"hf download acme/eagle3-x --local-dir /srv/eagle3-x\n{docker}")
     terminal.type("sparkloom import serve.sh -o -", 1, copied=True).has(
         "draft: {id: acme/eagle3-x}", "model: acme/eagle3-x"

@@ -175,6 +175,23 @@ def test_a_run_under_way_asks_a_busy_server_again_and_says_so(
     assert "Read timed out" in told and told.endswith("(asked again for 60 s)")
 
 
+def test_a_run_under_way_waits_no_less_for_a_server_that_starts_and_no_longer_for_a_refusal(
+    server: tuple[Client, type[Server]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Red before: a server that came back late was given up at its first 403; a refusal was asked about for 3 minutes."""
+    reached, api = server
+    monkeypatch.setattr(patience, "STARTS", 0.0)
+    runs = same(reached, tmp_path, seconds=60.0)
+    api.ready = 403
+    api.first.extend([403] * 4)
+    assert runs.pods({}) == [] and len(api.asked) == 5
+    monkeypatch.setattr(patience, "SECONDS", 0.1)
+    api.ready = 200
+    api.first.extend([403] * 1000)
+    with pytest.raises(ApiException):
+        runs.pods({})
+
+
 def test_one_who_has_no_patience_is_answered_at_once(server: tuple[Client, type[Server]]) -> None:
     reached, api = server
     reached.core.api_client.configuration.retries = False

@@ -74,10 +74,11 @@ def patiently(
             return ask()
         except (ApiException, HTTPError) as error:
             starting = ready is not None and _refused(error) and _refused(_error(ready))
-            if time.monotonic() + pause > began + (STARTS if starting else seconds) or not passing(error, method):
+            limit = max(STARTS, seconds) if starting else min(SECONDS, seconds) if _refused(error) else seconds
+            if time.monotonic() + pause > began + limit or not passing(error, method):
                 raise (ApiException(503, NOT_YET) if starting else error) from None
             if say and time.monotonic() + pause > began + SECONDS:
-                say(f"{trouble(error)} (asked again for {seconds:.0f} s)")
+                say(f"{trouble(error)} (asked again for {limit:.0f} s)")
                 say = None
         time.sleep(pause)
         pause = min(pause * 2, LONGEST)

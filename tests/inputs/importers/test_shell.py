@@ -91,6 +91,14 @@ def test_a_rank_that_is_typed_on_each_node_is_read_as_rank_0() -> None:
         'NODE_RANK="${1:?0 or 1}"\ncase "$NODE_RANK" in 0) MODEL=a/b; HEADLESS="" ;; 1) HEADLESS=--headless ;; esac\n'
     )
     assert start(f"{ranks}vllm serve $MODEL --node-rank $NODE_RANK $HEADLESS").words == ["a/b", "--node-rank", "0"]
+    assert start('LORA_RANK="$1"\nvllm serve a/b --max-lora-rank $LORA_RANK').words[2] == "${1}"
+
+
+def test_what_a_mount_calls_its_sides_is_no_part_of_a_folder() -> None:
+    """Red before: `-v /x/src:/target:ro` was read as a mount by name."""
+    image = "vllm/vllm-openai --model /target"
+    assert start(f"docker run -v /x/src:/target:ro {image}").mounts == {"/target": "/x/src"}
+    assert start(f"docker run --mount type=bind,src=/x,dst=/target {image}").mounts == {"/target": "/x"}
 
 
 def test_an_image_of_somebody_s_is_given_a_model_by_its_path() -> None:

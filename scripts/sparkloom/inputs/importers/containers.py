@@ -109,7 +109,7 @@ def _take(container: Container, name: str, value: str) -> None:
 
 def mount(container: Container, said: str) -> None:
     """`FOLDER:/PLACE:ro`, of which the author's machine has the first; or both by name, as `--mount` and compose do."""
-    inside, outside = (re.search(rf"\b(?:{names})'?[=:] ?'?([^,']+)", said) for names in (INSIDE, OUTSIDE))
+    inside, outside = (re.search(rf"\b(?:{names})(?:=|': ')([^,']+)", said) for names in (INSIDE, OUTSIDE))
     if inside and outside:
         container.mounts[inside[1]] = outside[1]
     elif found := re.fullmatch(r"(.+?):(/[^:]*)(:[\w,]+)?", said):

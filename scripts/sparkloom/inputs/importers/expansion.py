@@ -12,7 +12,8 @@ from sparkloom.base import arithmetic
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.importers.lexer import Lexer, Part, Word, lex
 
-_RANK = re.compile(r"(\w+_)?RANK", re.IGNORECASE)  # typed on each node; rank 0 has all that an engine is told
+# Typed on each node; rank 0 has all that an engine is told. (Of a LORA_RANK nothing is known.)
+_RANK = re.compile(r"((NODE|HOST|MACHINE|MY)_?)?RANK", re.IGNORECASE)
 OPEN = re.compile(r"\$\{([^{}]*)\}")  # what is left of a variable without a value
 _UNSAID = re.compile(r"[^\w ./:=@+-]+")  # of a command that is not run: what a shell within would take for its own
 _PIECE = re.compile(r"(?:\$\{[^{}]*\}|\S)+")

@@ -118,7 +118,7 @@ def _model(said: Said, found: Found, leftover: Leftovers) -> dict[str, Any]:
     file = said.file or _gguf(said.model)
     if file:
         named["file"] = file
-    if said.draft and said.draft != named["id"] and not found.kept:
+    if said.draft and said.draft not in (named["id"], said.model) and not found.kept:
         named["draft"] = {"id": _draft_id(said, found, leftover)}
     return named
 
@@ -146,9 +146,9 @@ def _installed(found: Found, engine: str) -> str:
 def _outside(path: str, mounts: Mapping[str, str]) -> str:
     """Where the author's machine has what a container has at this path."""
     for inside, outside in sorted(mounts.items(), reverse=True):  # the innermost first
-        below = path == inside or path.startswith(f"{inside.rstrip('/')}/")
-        if below and not OPEN.search(home(outside)):
-            return home(outside) + path.removeprefix(inside.rstrip("/"))
+        below, place = path == inside or path.startswith(f"{inside.rstrip('/')}/"), home(outside)
+        if below and not OPEN.search(place):
+            return place + path.removeprefix(inside.rstrip("/"))
     return path
 
 
@@ -176,7 +176,7 @@ def _hub_id(text: str, found: Found, leftover: Leftovers) -> str:
 
 
 def _after_folder(text: str, place: str, key: str, leftover: Leftovers) -> str:
-    # a folder of the hub's cache tells its owner; any other one on somebody's machine may be called after him
+    """A folder of the hub's cache tells its owner; any other one on somebody's machine may be called after him."""
     match = _CACHED.search(place) or _FOLDER.search(_GGUF.sub("", text))
     guess = f"{match[1]}/{match[2]}" if match else ""
     if HUB_ID.fullmatch(guess) and not _PLACES.fullmatch(guess.partition("/")[0]):
