@@ -178,7 +178,7 @@ def test_a_run_under_way_asks_a_busy_server_again_and_says_so(
 def test_a_run_under_way_waits_no_less_for_a_server_that_starts_and_no_longer_for_a_refusal(
     server: tuple[Client, type[Server]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Red before: a server that came back late was given up at its first 403; a refusal was asked about for 3 minutes."""
+    """Red before: a server that came back late was given up at its first 403; a refusal was asked about for 180 s."""
     reached, api = server
     monkeypatch.setattr(patience, "STARTS", 0.0)
     runs = same(reached, tmp_path, seconds=60.0)
