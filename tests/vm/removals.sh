@@ -1,8 +1,8 @@
 #!/bin/sh
-# On a machine: takes the card at $1 off the bus and back, twenty times. The others are its functions as they are planned,
+# On a machine: takes the card at $1 off the bus and back, $2 times. The others are its functions as they are planned,
 # each INTERFACE,MAC,MTU,ADDRESS/PREFIX.
-pci=$1
-shift
+pci=$1 times=$2
+shift 2
 
 whole() {
   for function; do
@@ -15,7 +15,7 @@ END
 }
 
 cd /sys/class/net || exit 1
-for number in $(seq 20); do
+for number in $(seq "$times"); do
   echo 1 >"/sys/bus/pci/devices/$pci/remove"
   whole "$@" && echo "removal $number: nothing went" && exit 1
   sleep 1
