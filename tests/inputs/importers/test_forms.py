@@ -300,6 +300,21 @@ def test_a_program_that_a_comment_names_is_no_start() -> None:
             read(text)
 
 
+def test_a_program_that_is_ended_or_told_of_is_no_start() -> None:
+    """Red before: `vllm serve` "in a form that is not read", of public scripts that kill it and say what to type."""
+    script = 'ps aux | grep -E "vllm serve|flux" | xargs kill\npkill -f "vllm serve"\necho "  vllm serve a/b"\n'
+    with pytest.raises(InputError, match="no engine is started in it"):
+        read(f"#!/bin/bash\n{script}bash install.sh --start\n")
+    with pytest.raises(InputError, match="`vllm serve` stands in it"):
+        read(f"#!/bin/bash\n{script}echo vllm serve >>run.sh\n")
+
+
+def test_a_script_that_runs_a_recipe_by_its_path_leads_to_it() -> None:
+    """Red before: no engine is started in it."""
+    with pytest.raises(InputError, match=r"runs the recipe \$BASE/recipes/4x-spark/glm-5\.2 of another file"):
+        read('#!/bin/bash\nBASE=x\n"$BASE/run-recipe.sh" $BASE/recipes/4x-spark/glm-5.2 \\\n  -n $HOST_1\n')
+
+
 @pytest.mark.parametrize(
     "text",
     ['"$BASE_PATH/run-recipe.sh" glm-5.2 \\\n  -n $HOST_1', "./run-recipe.py glm-5.2 --solo", "sparkrun run glm-5.2"],

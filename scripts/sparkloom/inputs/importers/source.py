@@ -24,7 +24,11 @@ FORMS = (
 NOTHING = "no engine is started in it"
 SEVERAL = 20  # recipes of a page
 _WHOLE = re.compile(r"^(services|recipe_version|apiVersion)\s*:", re.MULTILINE)  # a recipe that stands in a page
-_RUN_BY_NAME = re.compile(r"""(?:\brun-recipe\.(?:sh|py)["']?|^\s*sparkrun\s+run)\s+((?!-)[\w@/.-]*\w)""", re.MULTILINE)
+_RUN_BY_NAME = re.compile(
+    r"""(?:\brun-recipe\.(?:sh|py)["']?|^\s*sparkrun\s+run)\s+["']?((?!-)(?:\$\{?\w+\}?/)?[\w@/.-]*\w)""", re.MULTILINE
+)
+# What is only told of, looked for or ended is no start.
+_TOLD = re.compile(r"^\s*(?:#.*|(?:ps|pgrep|pkill)\b.*|echo\b[^>|\n]*$)", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -71,7 +75,7 @@ def _within(texts: Iterable[tuple[str, str]], programs: Programs) -> Found | Non
 def _nothing(text: str, programs: Programs) -> str:
     """Why there is nothing to read: a start in a form that is not followed is no text without one."""
     ways = [way for ways in programs.values() for way in ways]
-    text = re.sub(r"^\s*#.*", "", text, flags=re.MULTILINE)  # what is only told of stands in no form
+    text = _TOLD.sub("", text)
     there = next((" ".join(way) for way in ways if re.search(r"\W+".join(map(re.escape, way)), text)), "")
     told = f"`{there}` stands in it in a form that is not read: paste that command alone" if there else NOTHING
     if recipe := _RUN_BY_NAME.search(text):
