@@ -141,7 +141,7 @@ def test_a_pipe_gets_every_column_and_a_row_a_line(name: str, today: None, tmp_p
 def test_a_healthy_site_ends_with_one_green_line_that_says_what_was_looked_at() -> None:
     with mock.patch("sparkloom.cli.serving.run", lambda *_: Report(HEALTH.nodes, [])):
         lines = seen(80, "doctor", "-i", SITE).lines
-    assert lines[-1].strip() == "as planned on 4 node(s): hosts, fabric, cluster, weights, serving; 0 finding(s)"
+    assert lines[-1].strip() == "as planned on 4 nodes: hosts, fabric, cluster, weights, serving; 0 findings"
 
 
 def test_columns_go_in_the_order_that_is_said_and_what_is_foreign_is_spelled() -> None:

@@ -42,9 +42,9 @@ def test_lint_does_not_say_no_findings_of_what_it_could_not_read(tmp_path: Path)
     (tmp_path / "loop.yml").symlink_to("loop.yml")
     done = run("lint", str(tmp_path / "none.yml"), str(tmp_path / "loop.yml"))
     assert done.returncode == 2 and "no findings" not in done.stdout
-    assert "2 profile(s) could not be judged" in done.stdout
+    assert "2 profiles could not be judged" in done.stdout
     mixed = run("lint", "nvidia--glm-4.7-nvfp4", str(tmp_path / "none.yml"))
-    assert "1 profile(s): " in mixed.stdout and "1 profile(s) could not be judged" in mixed.stdout
+    assert "1 profile: " in mixed.stdout and "1 profile could not be judged" in mixed.stdout
 
 
 @pytest.mark.parametrize("words", [("nccl-log", SOCKETS), ("nccl-log", SOCKETS, "--json"), ("diagnose", "LOG")])

@@ -63,7 +63,7 @@ def test_what_a_small_site_has_no_sparks_for_is_told_apart(tmp_path: Path) -> No
     ranked = json.loads(piped("profiles", "--fits", "--json", "-i", str(site)).text)
     assert {item["nodes"] for item in ranked} == {1, 2}
     shown = seen(80, "profiles", "-i", str(site))
-    fits, left = shown.text.split("Not on the 2 Spark(s) of")
+    fits, left = shown.text.split("Not on the 2 Sparks of")
     assert "openai--gpt-oss-120b--2node" in fits and "nvidia--glm-4.7-nvfp4" not in fits
     assert "nvidia--glm-4.7-nvfp4" in left and len(shown.widest) <= 80
 

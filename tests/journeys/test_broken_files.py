@@ -46,7 +46,7 @@ def test_lint_judges_the_others_when_one_cannot_be_read(sized: Terminal) -> None
     (sized.home / "mine.yml").write_bytes(BROKEN["tab"][0])
     (sized.home / "good.yml").write_bytes(MINE)
     seen = sized.type("sparkloom lint mine.yml good.yml", 2)
-    seen.has("mine.yml:4:1", "1 profile(s) could not be judged")
+    seen.has("mine.yml:4:1", "1 profile could not be judged")
     told = json.loads(sized.type("sparkloom plan mine.yml --json 2>/dev/null", 2, copied=True).text)
     assert [(one["file"], one["line"], one["column"]) for one in told["problems"]] == [("mine.yml", 4, 1)]
 

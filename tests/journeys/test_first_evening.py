@@ -35,10 +35,10 @@ def test_from_four_machines_to_a_refusal_that_says_why(owner: Terminal, sparks: 
         owner.sees(": ")
         owner.answer(answer)
     seen = owner.end()
-    seen.has("spark-1", "spark-4", "links on enP2p1s0f0np0, enp1s0f0np0", "wrote inventories/home: 4 Spark(s)")
+    seen.has("spark-1", "spark-4", "links on enP2p1s0f0np0, enp1s0f0np0", "wrote inventories/home: 4 Sparks")
     served = seen.words.split("serving ")[1].split()[0]  # the proposal: the example's, as there are four
     owner.type(f"sparkloom init home -a {sparks.addresses[0]}", 2).has("is there already")
-    owner.type(f"sparkloom plan {served} {SITE}").has("4 node(s) of 'home'", "rank 3 on spark-4")
+    owner.type(f"sparkloom plan {served} {SITE}").has("4 nodes of 'home'", "rank 3 on spark-4")
     refused = owner.type(f"sparkloom up {SITE}", 1).has("cause: all", "not up after", "build/home/up.log")
     refused.has("fix: ", "also: ", "expected", "all cgroups", f"the same command again: sparkloom up {SITE}")
     refused.has("weights: ", "GB at ~", "image: ~", "first start: ", "kernels compile, once: up to ~36 min")

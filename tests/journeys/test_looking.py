@@ -15,7 +15,7 @@ RuntimeError: Engine core initialization failed. See root cause above.
 
 
 def test_what_there_is_and_what_fits(sized: Terminal) -> None:
-    seen = sized.type("sparkloom profiles").has("openai--gpt-oss-120b", "nvidia--glm-4.7-nvfp4", "4 Spark(s) of 'gb10'")
+    seen = sized.type("sparkloom profiles").has("openai--gpt-oss-120b", "nvidia--glm-4.7-nvfp4", "4 Sparks of 'gb10'")
     told = json.loads(sized.type("sparkloom profiles --json", copied=True).text)
     models = {one["model"] for one in told}
     assert named(seen) == len(models)  # every model is one line
@@ -51,7 +51,7 @@ def test_two_launches_are_compared(terminal: Terminal) -> None:
     terminal.type(f"sparkloom plan {one} --set launch.gpu_memory_utilization=1.6", 1).has("does not fit", "-> 0.9")
     terminal.type(f"sparkloom plan {one} --set nonsense", 2).has("nonsense")
     terminal.type(f"sparkloom plan {one} --set launch.nonsense=1", 2).has("nonsense")
-    terminal.type(f"sparkloom plan {one} --sessions 4 --context 30000").has("4 session(s) of 30,000 tokens: fit")
+    terminal.type(f"sparkloom plan {one} --sessions 4 --context 30000").has("4 sessions of 30,000 tokens: fit")
     terminal.type(f"sparkloom argv {one} --rank 0 > argv; bash -n argv")
     terminal.type(f"sparkloom argv {one} --rank 7", 2).has("7")
 

@@ -84,7 +84,7 @@ def test_up_on_two_sparks_takes_what_fits_them_and_says_so(terminal: Terminal) -
     hosts = off(terminal.home) / "hosts.yml"
     hosts.write_text(re.sub(r"^ +spark[34]: .*\n", "", hosts.read_text(), flags=re.M))
     seen = terminal.type(f"sparkloom up {SITE}", 1)
-    seen.has("super-120b-a12b-nvfp4--ep4 asks for more than the 2 Spark(s) of 'evening'", "fits and is served")
+    seen.has("super-120b-a12b-nvfp4--ep4 asks for more than the 2 Sparks of 'evening'", "fits and is served")
 
 
 @pytest.mark.parametrize("play", ["preflight", "switch"])

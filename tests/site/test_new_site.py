@@ -75,7 +75,7 @@ def test_who_sits_there_is_asked_whether_the_card_may_go_off(ssh: Path, tmp_path
 
 def test_it_writes_an_inventory_of_what_the_machines_said(ssh: Path, tmp_path: Path) -> None:
     done = init("spark-a.local", "spark-b.local")
-    assert done.code == 0 and "2 Spark(s), serving nvidia--minimax-m2.5-nvfp4--2node" in done.text, done.errors
+    assert done.code == 0 and "2 Sparks, serving nvidia--minimax-m2.5-nvfp4--2node" in done.text, done.errors
     assert "links on enp1s0f0np0, enP2p1s0f0np0" in done.errors
     assert sorted(Path(f"{ssh}.logins").read_text().split()) == ["spark-a.local", "spark-b.local"], "once each"
     written = inventory.load(tmp_path / "inventories/my-rack")

@@ -42,7 +42,7 @@ def test_a_box_is_read_and_judged_with_the_sparks(tmp_path: Path) -> None:
         said = " ".join(done.stdout.split())
         # this machine is no Spark and has no such address; of the box neither is asked
         assert done.returncode == 2 and "changed=0" in said, done.stdout + done.stderr
-        assert "on 2 node(s)" in said and "spark1 machine: found" in said and "box1 machine:" not in said
+        assert "on 2 nodes" in said and "spark1 machine: found" in said and "box1 machine:" not in said
         assert "spark1 management: found nothing has 192.168.1.11" in said and "box1 management:" not in said
         nodes = json.loads((kept / "preflight.json").read_text())["nodes"]
         assert [row["name"] for row in nodes["spark1"]["reached"]] == ["box1"]

@@ -170,7 +170,7 @@ def test_an_interrupted_run_ends_its_playbook_and_says_where_it_was(tmp_path: Pa
 @pytest.mark.parametrize("lines", [22, 400])
 def test_of_a_report_the_first_cause_and_its_fix_are_shown_and_what_else_there_is(lines: int) -> None:
     """A refused first evening was 110 lines of preflight in a window of 24: what to do first had scrolled away."""
-    table = "19 checks on 4 node(s):\n" + "memory blocks  ok      ok      ok      FAIL\n" * lines
+    table = "19 checks on 4 nodes:\n" + "memory blocks  ok      ok      ok      FAIL\n" * lines
     more = "".join(f"FAIL  spark{n}  rail a: found nothing {'x' * 90}\n  -> a cable\n" for n in range(20))
     told = f"{table}warn  spark1  clock: odd\n  -> nothing\nFAIL  spark1  sudo: found no root\n  -> run with -K\n{more}"
     now = Progress([], errors=[{"host": "spark1", "task": "Judge", "said": told}], code=2)

@@ -1,5 +1,5 @@
-"""Tokens as people write them: 4096, 128k, 1M; a k is 1,024, as context lengths are told. And a share as a bar,
-seconds as a span."""
+"""Tokens as people write them: 4096, 128k, 1M; a k is 1,024, as context lengths are told. And things by their
+number, a share as a bar, seconds as a span."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ def tokens(text: str) -> int:
     if not 1 <= amount <= MOST:
         raise ValueError(f"'{text}' is no number of tokens; write 4096, 128k or 1M")
     return amount
+
+
+def of(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def bar(share: float) -> str:

@@ -52,7 +52,7 @@ class Refused(Exception):
 
     def __init__(self, findings: list[Finding]) -> None:
         self.findings = findings
-        super().__init__(f"{len(findings)} error finding(s): " + ", ".join(sorted({f.rule for f in findings})))
+        super().__init__("error findings: " + ", ".join(sorted({f.rule for f in findings})))
 
 
 def full(error: BaseException, unnamed: str = "a file") -> str:

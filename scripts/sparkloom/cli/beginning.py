@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from sparkloom import case
+from sparkloom.base import amount
 from sparkloom.base.errors import InputError
 from sparkloom.base.repository import WORK
 from sparkloom.cli import names, show
@@ -61,7 +62,7 @@ def init(
     asked = not yes and sys.stdin.isatty() and _confirmed(found)
     cluster = new_site.write(folder, found, login, served, hotplug=allowed)
     shown = Path(os.path.relpath(folder))
-    show.words(f"wrote {shown}: {len(cluster.nodes)} Spark(s), serving {served}\n")
+    show.words(f"wrote {shown}: {amount.of(len(cluster.nodes), 'Spark')}, serving {served}\n")
     show.words(f"host keys are in {known_hosts.place(shown)}{'' if asked else f'; {COMPARE}'}\n")
     url = endpoint.reach(cluster, folder).url
     show.say(NEXT.format(name=name, profile=served, url=url, folder=shown))  # to be copied: never broken

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from sparkloom import case
+from sparkloom.base import amount
 from sparkloom.base.errors import InputError
 from sparkloom.base.finding import ranked
 from sparkloom.cli import show, show_findings, show_start
@@ -81,7 +82,7 @@ def _told(made: draft.Draft, file: str) -> None:
     verdict = {True: "fits", False: "does not fit", None: "may fit"}[placed.fit.fits]
     speeds = " / ".join(f"{speed:g}" for speed in placed.speeds.values())
     engine = made.data["engine"]
-    where = f"{parallel.nodes} Spark(s), {split}, {engine['name']} {engine['release']}"
+    where = f"{amount.of(parallel.nodes, 'Spark')}, {split}, {engine['name']} {engine['release']}"
     told = f"{verdict} on {where}: {placed.fit.reason}"
     show.paragraph(terminal, f"{told}; predicted {speeds} tok/s at 1 / 4 / 8 requests")
     if made.like:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sparkloom import case
+from sparkloom.base import amount
 from sparkloom.base.assumption import SIGN
 from sparkloom.base.errors import InputError
 from sparkloom.cli import linting, names, show, show_findings, show_start
@@ -107,8 +108,8 @@ def _linted(linted: linting.Linted, verbose: bool) -> None:
     show_start.assumed(terminal, linted.assumed)
     unread = len({name for name, _ in linted.unusable} & set(linted.profiles))
     judged = len(linted.profiles) - unread
-    parts = [f"{judged} profile(s): {count} ({linted.rules})"] if judged else []
-    parts += [f"{unread} profile(s) could not be judged: unusable, as stderr says"] if unread else []
+    parts = [f"{amount.of(judged, 'profile')}: {count} ({linted.rules})"] if judged else []
+    parts += [f"{amount.of(unread, 'profile')} could not be judged: unusable, as stderr says"] if unread else []
     if any(name == linting.LIST for name, _ in linted.unusable):
         parts += ["the list `serve:` is unusable, as stderr says"]
     colour = show.COLOURS["warning" if linted.findings or linted.unusable else "ok"]

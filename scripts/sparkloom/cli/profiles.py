@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from sparkloom import case
+from sparkloom.base import amount
 from sparkloom.cli import show, show_start
 from sparkloom.cli.judging import DEFAULT_CONTEXT
 from sparkloom.cli.options import Context, Inventory, Json, Overrides, Profile, Rank, Release
@@ -93,7 +94,7 @@ def _of_the_site(listing: list[dict[str, Any]], inventory: Path | None) -> None:
         models.setdefault(item["model"], []).append(item)
     _fastest(list(models.values()), dropped=("room>", "first token s>", "engine", "fits", "at 8>", "more>", "age>"))
     left = {item["name"] for item in listing} - {item["name"] for item in ranked}
-    sparks = f"the {len(site.nodes)} Spark(s) of '{site.name}'"
+    sparks = f"the {amount.of(len(site.nodes), 'Spark')} of '{site.name}'"
     said = f"What fits on {sparks}, fastest first. tok/s at one request: measured, and how old that is; or the span "
     said += "that is expected. `sparkloom profiles --fits` shows the other launches of a model (more), "
     show.words(f"\n{said}`sparkloom plan NAME` explains one, and a part of a name will do.\n")
@@ -120,7 +121,7 @@ def _ranking(ranked: list[dict[str, Any]], count: int, context: int) -> None:
     elif ranked:
         names = ("profile", "on", "tok/s measured>", "predicted>", "first token s>", "room>", "verdict")
         show.table(names, map(partial(_ranked, count), ranked))
-    asked = f"{count} conversation(s) of {context:,} tokens"
+    asked = f"{amount.of(count, 'conversation')} of {context:,} tokens"
     said = f"{asked} at once; `sparkloom plan NAME --sessions {count} --context {context}` tells more of one"
     if ranked:
         terminal.print()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from sparkloom.base import amount
 from sparkloom.base.finding import ORDER
 from sparkloom.cli.show import COLOURS, coloured, complain, console, paragraph, window
 
@@ -28,14 +29,19 @@ def listed(terminal: Console, findings: list[dict[str, Any]], verbose: bool | No
     if findings and verbose is False and window(terminal):
         paragraph(terminal, "-v: all of it, the rules' names and where they are known from", style="dim")
     counts = {severity: sum(f["severity"] == severity for f in findings) for severity in ORDER}
-    return ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "no findings"
+    told = (
+        f"{count} info" if severity == "info" else amount.of(count, severity)
+        for severity, count in counts.items()
+        if count
+    )
+    return ", ".join(told) or "no findings"
 
 
 def refusal(findings: list[Finding]) -> None:
     """What stops a render, on stderr."""
     terminal = console(stderr=True)
     listed(terminal, [finding.as_dict() for finding in findings])
-    said = f"refused: {len(findings)} error finding(s); change the profile, or --force to render all the same"
+    said = f"refused: {amount.of(len(findings), 'error')}; change the profile, or --force to render all the same"
     paragraph(terminal, said, style="bold")
 
 

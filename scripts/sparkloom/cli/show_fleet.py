@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
+from sparkloom.base import amount
 from sparkloom.cli import memory_bar, show_findings
 from sparkloom.cli.show import COLOURS, coloured, console, paragraph, window
 from sparkloom.onnode.now import bars
@@ -47,7 +48,7 @@ def _headline(terminal: Console, data: dict[str, Any]) -> None:
     colour = {True: COLOURS["ok"], False: COLOURS["error"]}.get(data["fits"], COLOURS["warning"])
     verdict = {True: "fits", False: "does not fit"}.get(data["fits"], "uncertain")
     count, sparks = len(data["groups"] or data["unplaced"]), len(data["nodes"])
-    text = f"  {count} group{'s' * (count != 1)} on {sparks} Spark{'s' * (sparks != 1)}"
+    text = f"  {amount.of(count, 'group')} on {amount.of(sparks, 'Spark')}"
     if data["fits"] is not False:
         idle = sum(not node["groups"] for node in data["nodes"])
         text += f", {idle} of them free" if idle else ""
@@ -130,7 +131,7 @@ def _asked(terminal: Console, data: dict[str, Any]) -> None:
     """Nothing is placed: what was asked for, and what would fit."""
     for group in data["unplaced"]:
         share = f", {group['fraction']:g} of each" if group["fraction"] is not None else ""
-        paragraph(terminal, f"{group['name']}: {group['count']} Spark{'s' * (group['count'] != 1)}{share}", indent=2)
+        paragraph(terminal, f"{group['name']}: {amount.of(group['count'], 'Spark')}{share}", indent=2)
     if data["advice"]:
         paragraph(terminal, "each of these would make it fit:", style="bold")
     for text in data["advice"]:

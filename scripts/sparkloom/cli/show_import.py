@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sparkloom.base import amount
 from sparkloom.base.assumption import SIGN
 from sparkloom.base.visible import cut
 from sparkloom.cli import show_findings, show_start
@@ -37,7 +38,8 @@ def taken(data: dict[str, Any], file: str, output: Path | None, verbose: bool = 
     shown = [finding for finding in verdict["findings"] if verbose or finding["severity"] != "info"]
     terminal.print(show_findings.listed(terminal, shown, verbose), style="bold")
     if remarks := len(verdict["findings"]) - len(shown):
-        paragraph(terminal, f"and {remarks} remark(s) that speak against nothing: -v shows them", style="dim")
+        more = f"and {amount.of(remarks, 'remark')}, none of them against it: -v shows them"
+        paragraph(terminal, more, style="dim")
     show_start.assumed(terminal, show_start.given(data["assumed"]))
     _next(terminal, data, verdict, output)
 
@@ -49,7 +51,8 @@ def _headline(terminal: Console, data: dict[str, Any], verdict: dict[str, Any]) 
     ranks = f"tp {parallel.get('tp', 1)}, pp {parallel.get('pp', 1)}{copies}"
     show_start.head(terminal, profile["model"]["id"], data["start"])
     release = f"{show_start.sign(data['assumed'], 'release')}{parser['release']}"
-    where = f"{parser['engine']} {release} on {parallel['nodes']} Spark(s), {ranks}" if parallel else parser["engine"]
+    sparks = f" {release} on {amount.of(parallel['nodes'], 'Spark')}, {ranks}" if parallel else ""
+    where = f"{parser['engine']}{sparks}"
     told = coloured(where, "; ", _taken(profile, verdict))
     paragraph(terminal, told, indent=2)
     form = f"{data['form']}; release: {parser['how']}" if parser["sure"] else data["form"]
@@ -65,10 +68,10 @@ def _taken(profile: dict[str, Any], verdict: dict[str, Any]) -> tuple[str, str]:
     if not parser["accepts"]:
         return "its parser refuses it", COLOURS["error"]
     if undecided:
-        return f"its parser may refuse {undecided} flag{'s' * (undecided > 1)}", COLOURS["warning"]
+        return f"its parser may refuse {amount.of(undecided, 'flag')}", COLOURS["warning"]
     unknown = len(profile["engine"].get("fork", {}).get("flags", ()))
     if unknown:
-        return f"its parser takes all but {unknown} flag{'s' * (unknown > 1)}", COLOURS["warning"]
+        return f"its parser takes all but {amount.of(unknown, 'flag')}", COLOURS["warning"]
     return "its parser takes it", COLOURS["ok"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from sparkloom.base import amount
 from sparkloom.cli import memory_bar, show_findings, show_start
 from sparkloom.cli.show import COLOURS, console, number, paragraph, table
 
@@ -33,7 +34,7 @@ def _headline(terminal: Console, data: dict[str, Any]) -> None:
     show_start.head(terminal, data["profile"], data["start"])
     launch = data["launch"]
     release = f"{show_start.sign(data['assumed'], 'release')}{launch['release']}"
-    where = f"{launch['engine']} {release} on {len(launch['ranks'])} node(s) of '{data['cluster']}'"
+    where = f"{launch['engine']} {release} on {amount.of(len(launch['ranks']), 'node')} of '{data['cluster']}'"
     paragraph(terminal, where, indent=2, style="dim")
     for line in (show_start.memory(data["fits"], data["reason"]), *data["notes"]):
         paragraph(terminal, line, indent=2, style="dim")
@@ -80,7 +81,7 @@ def _limits(terminal: Console, data: dict[str, Any]) -> None:
 def _sessions(terminal: Console, told: dict[str, Any]) -> None:
     terminal.print()
     verdict = {"fits": "fit", "uncertain": "uncertain"}.get(told["verdict"], "do not fit")
-    paragraph(terminal, f"{told['count']} session(s) of {told['context']:,} tokens: {verdict}", style="bold")
+    paragraph(terminal, f"{amount.of(told['count'], 'session')} of {told['context']:,} tokens: {verdict}", style="bold")
     paragraph(terminal, told["reason"], indent=2)
     first = told["first_token_s"]
     words = {"cold": "first token, nothing cached", "warm": f"first token, {told['prefix_hit']:.0%} of it cached"}

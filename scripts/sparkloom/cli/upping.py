@@ -93,7 +93,8 @@ def _fitting(site: Path) -> str | None:
     found = case.suited(wanted, cluster) if wanted else ""
     if found == wanted:
         return None
-    told = f"{wanted} asks for more than the {len(cluster.nodes)} Spark(s) of '{cluster.name}'; {found} fits and is"
+    there = f"the {amount.of(len(cluster.nodes), 'Spark')} of '{cluster.name}'"
+    told = f"{wanted} asks for more than {there}; {found} fits and is"
     change = "served: write it as `profile:` in cluster.yml, or name another with --profile"
     show.paragraph(show.console(), f"{told} {change}")
     return found

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sparkloom.base import amount
 from sparkloom.cli import show, show_fleet
 from sparkloom.cli.show import COLOURS
 from sparkloom.onnode.now.groups import resting
@@ -73,7 +74,7 @@ def _at(shown: Shown) -> str:
 def _head(shown: Shown) -> str:
     counted = [one for one in shown["groups"] if one["listed"] or one["ranks"]]
     up = sum(one["serving"] for one in counted)
-    groups = f"{len(counted)} group{'s' * (len(counted) != 1)}"
+    groups = amount.of(len(counted), "group")
     words = [f"{shown['site']}: {up} of {groups} serve{'s' * (up == 1)}{resting(counted)}"]
     if shown.get("tokens_per_second") is not None:
         words.append(f"{shown['tokens_per_second']:g} tok/s")

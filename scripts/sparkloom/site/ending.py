@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sparkloom.base import amount
+
 STREAMS = ("stderr", "stdout", "module_stderr", "module_stdout")  # what a program said beside a task's message
 # Keys of a result that tell a person nothing, or that Ansible shows by itself.
 STATE = {
@@ -107,7 +109,7 @@ class Ending:
 
 
 def _about(ranks: int, transport: str) -> str:
-    told = ", ".join(part for part in (f"{ranks} rank{'s' if ranks != 1 else ''}", transport) if part)
+    told = ", ".join(part for part in (amount.of(ranks, "rank"), transport) if part)
     return f" ({told})"
 
 

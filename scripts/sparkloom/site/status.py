@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparkloom import case
+from sparkloom.base import amount
 from sparkloom.base.errors import InputError
 from sparkloom.case import Inventory
 from sparkloom.onnode.now import ground, picture
@@ -199,7 +200,7 @@ def _heading(shown: Shown, listed: Sequence[Shown], strange: Sequence[Shown]) ->
     if not wanted:
         return f"{site}: nothing is served, and the inventory's list is empty"
     up = sum(one["serving"] for one in wanted)
-    groups = f"{len(wanted)} group{'s' * (len(wanted) != 1)}"
+    groups = amount.of(len(wanted), "group")
     if up == len(wanted):
         return f"{site}: {'all ' if up > 1 else ''}{groups} serve{'s' * (up == 1)}"
     return f"{site}: {up} of {groups} serve{'s' * (up == 1)}{resting(wanted)}"

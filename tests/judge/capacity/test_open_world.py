@@ -194,9 +194,9 @@ def test_experts_dealt_over_copies_cost_two_exchanges_a_layer() -> None:
 @pytest.mark.parametrize(
     ("split", "said"),
     [
-        ({"nodes": 4, "tp": 2, "dp": 4}, r"tp 2 x pp 1 x dp 4 = 8 ranks for 4 node\(s\)"),
+        ({"nodes": 4, "tp": 2, "dp": 4}, r"tp 2 x pp 1 x dp 4 = 8 ranks for 4 nodes"),
         ({"nodes": 4, "tp": 2, "dp": 2, "ep": 3}, "ep 3 does not divide tp x dp = 4"),
-        ({"nodes": 3, "tp": 2}, r"tp 2 x pp 1 = 2 ranks for 3 node\(s\)"),
+        ({"nodes": 3, "tp": 2}, r"tp 2 x pp 1 = 2 ranks for 3 nodes"),
         ({"nodes": 9, "tp": 9}, "less than or equal to 8"),
     ],
 )

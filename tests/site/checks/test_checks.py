@@ -132,7 +132,7 @@ def test_nodes_with_the_same_trouble_share_a_line(probes: dict[str, Any]) -> Non
         probes[node]["links"][VF]["mtu"] = 1500
     result = ansible.verdict(rails.judge(CLUSTER, PLAN, probes), "fine")
     assert result["failed"]
-    assert "3 checks failed on 3 node(s)" in result["msg"]
+    assert "3 checks failed on 3 nodes" in result["msg"]
     assert result["msg"].count("spark2,spark3,spark4  rail a VF 0") == 1
 
 

@@ -423,9 +423,9 @@ def test_the_report_has_one_table_and_keeps_warnings_apart(probes: dict[str, Mac
     assert lines["connection"] == ["FAIL", "ok", "ok", "ok"]
     assert lines["driver"] == ["-", "warn", "ok", "ok"]
     assert lines["rail a"] == ["-", "ok", "FAIL", "FAIL"]
-    assert "3 on 3 node(s)" in mended and "FAIL  spark3,spark4  rail a: found enp1s0f0np0 at 13 Gb/s" in mended
+    assert "3 on 3 nodes" in mended and "FAIL  spark3,spark4  rail a: found enp1s0f0np0 at 13 Gb/s" in mended
     assert "warn  spark2  driver" in known and "warn" not in mended
-    assert report(NODES, host.names(CLUSTER), []) == f"all {len(host.names(CLUSTER))} checks hold on 4 node(s)"
+    assert report(NODES, host.names(CLUSTER), []) == f"all {len(host.names(CLUSTER))} checks hold on 4 nodes"
 
 
 FIRST_WEEK: list[Fault] = [

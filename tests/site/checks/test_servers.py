@@ -226,7 +226,7 @@ def test_the_report_leaves_open_what_a_box_is_not_asked(tmp_path: Path) -> None:
     kept = json.loads(Path(verdict.keep(tmp_path)).read_text())
     assert set(kept["nodes"]) == {"spark1", "spark2", "box1"}
     assert "box1" not in (tmp_path / "memory.json").read_text()
-    assert report(["spark1"], ["disk"], []) == "all 1 checks hold on 1 node(s)"
+    assert report(["spark1"], ["disk"], []) == "all 1 checks hold on 1 node"
 
 
 def test_a_run_that_is_limited_to_the_box_judges_it_alone() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from sparkloom.base import amount
 from sparkloom.base.visible import cut
 from sparkloom.inputs import precision
 from sparkloom.inputs.checkpoint import attention_facts
@@ -203,7 +204,7 @@ def _sources(found: Checkpoint) -> dict[str, str]:
 def _measured(found: Checkpoint) -> str:
     if found.contents is None:
         return "computed from config.json: no index and no weights were there"
-    text = f"{found.contents.size:,} bytes in {found.contents.files} file(s)"
+    text = f"{found.contents.size:,} bytes in {amount.of(found.contents.files, 'file')}"
     if found.contents.tensors:
         text += f", {len(found.contents.tensors):,} tensors; config.json makes {found.disagrees:+.2%} of it"
     return text

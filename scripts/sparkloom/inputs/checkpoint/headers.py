@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from sparkloom.base import document
+from sparkloom.base import amount, document
 from sparkloom.base.errors import InputError
 from sparkloom.inputs.checkpoint.config import parse
 from sparkloom.inputs.checkpoint.sources import Source
@@ -72,7 +72,7 @@ def of(source: Source) -> Contents | None:
         size = int(told) if isinstance(told, int | float) and 0 <= told < 1e15 else 0
         return Contents((), frozenset(named), size, len(set(named.values())), f"{INDEX}, its total_size")
     names = frozenset(tensor.name for tensor in tensors)
-    return Contents(tensors, names, size, len(files), f"the headers of {len(files)} safetensors file(s)")
+    return Contents(tensors, names, size, len(files), f"the headers of {amount.of(len(files), 'safetensors file')}")
 
 
 def _header(source: Source, name: str) -> list[Stored]:

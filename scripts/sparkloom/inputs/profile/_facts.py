@@ -46,7 +46,7 @@ class Layers(Strict):
         for ratio, count in self.caches.items():
             if count > having.get(ratio, 0):
                 raise ValueError(
-                    f"layers.caches has {count} for {ratio} token(s) per entry, but layers of that kind are "
+                    f"layers.caches has {count} for a ratio of {ratio}, but layers of that kind are "
                     f"{having.get(ratio, 0)}"
                 )
         return self

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from sparkloom.base import amount
 from sparkloom.inputs.profile._facts import Model, Named
 from sparkloom.inputs.profile._types import LARGEST, Count, FlagValue, Scalar, Speed, Strict
 from sparkloom.onnode.images.reference import DIGEST
@@ -69,8 +70,9 @@ class Parallel(Strict):
     def _fills_the_nodes(self) -> Parallel:
         if self.tp * self.pp * self.dp != self.nodes:
             copies = f" x dp {self.dp}" if self.dp > 1 else ""
+            ranks, nodes = self.tp * self.pp * self.dp, amount.of(self.nodes, "node")
             raise ValueError(
-                f"tp {self.tp} x pp {self.pp}{copies} = {self.tp * self.pp * self.dp} ranks for {self.nodes} node(s); "
+                f"tp {self.tp} x pp {self.pp}{copies} = {ranks} ranks for {nodes}; "
                 f"a Spark has one GPU, so tp x pp{' x dp' if copies else ''} must equal nodes"
             )
         if self.tp * self.dp % self.ep:

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from sparkloom.base import document
+from sparkloom.base import amount, document
 from sparkloom.base.errors import InputError, did_you_mean
 from sparkloom.base.finding import Finding, ranked
 from sparkloom.inputs import profile as profiles
@@ -221,7 +221,8 @@ def _resolved(made: Draft, cluster: Cluster) -> Launch:
         return resolve(loaded(made), cluster)
     launch = {**made.data["launch"], "parallel": {"nodes": 1, "tp": 1}}
     short = Draft(made.name, {**made.data, "launch": launch}, {}, [])
-    text = f"the inventory has {len(cluster.nodes)} Spark(s): rules were asked about one, not about {wanted['nodes']}"
+    sparks = amount.of(len(cluster.nodes), "Spark")
+    text = f"the inventory has {sparks}: rules were asked about one, not about {wanted['nodes']}"
     if text not in made.unknown:
         made.unknown.append(text)
     return resolve(loaded(short), cluster)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from sparkloom.base import amount
 from sparkloom.inputs import profile as profiles
 from sparkloom.inputs.profile import LoadedProfile, Model
 from sparkloom.judge import comparable, profile_status
@@ -62,7 +63,7 @@ def _differences(loaded: LoadedProfile, model: Model, nodes: int | None) -> list
     if own.model.checkpoint.packing != model.checkpoint.packing:
         said.append(f"packed by {own.model.checkpoint.packing}, not {model.checkpoint.packing}")
     if nodes and own.launch.parallel.nodes != nodes:
-        said.append(f"on {own.launch.parallel.nodes} Spark(s)")
+        said.append(f"on {amount.of(own.launch.parallel.nodes, 'Spark')}")
     return said
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, floor
 
+from sparkloom.base import amount
 from sparkloom.base.errors import InputError, Problem
 from sparkloom.base.finding import Finding
 from sparkloom.inputs import profile as profiles
@@ -168,15 +169,12 @@ def _other_count(serving: Serving, found: Sequence[Need]) -> Iterator[Problem]:
         other = first.setdefault(need.turn, need) if need.turn else need
         if other.count != need.count:
             message = (
-                f"{need.name} takes {_sparks(need.count)}, and {other.name} of turn {need.turn} "
-                f"{_sparks(other.count)}; they take turns in one place: write `nodes: {other.count}`, or another turn"
+                f"{need.name} takes {amount.of(need.count, 'Spark')}, and {other.name} of turn {need.turn} "
+                f"{amount.of(other.count, 'Spark')}; they take turns in one place: "
+                f"write `nodes: {other.count}`, or another turn"
             )
             key = "turns" if need.entry.nodes is None else "nodes"
             yield serving.problem(need.number, message, "turns-differ", key)
-
-
-def _sparks(count: int) -> str:
-    return f"{count} Spark{'s' * (count != 1)}"
 
 
 def _with_page_cache(fit: Fit, gib: float) -> Fit:

@@ -77,7 +77,7 @@ def _plain(
 ) -> list[TensorGroup]:
     hidden, size, value = model.hidden, weight(precision), value or head
     heads = kv_heads_per_rank(keys, tp)
-    per_rank = f"{heads:g} head(s) per rank"
+    per_rank = f"{heads:g} heads per rank"
     gates = 2 if model.attention.output_gate else 1
     ends = hidden * (queries * head * gates + queries * value) / tp
     copies = hidden * heads * (head + value)

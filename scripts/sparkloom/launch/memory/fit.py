@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from sparkloom.base import amount
 from sparkloom.launch.memory import constants, state, weights
 from sparkloom.launch.memory.constants import GIB, Figure, Requirements
 from sparkloom.launch.view import ModelView
@@ -198,7 +199,7 @@ def requests(
     whole = least * per_token / GIB
     reserved = 1 if shared and running * each * per_slot + whole > room else running
     asked = reserved * each * per_slot
-    told = f"{reserved} requests x {each} position(s) x bytes per slot"
+    told = f"{reserved} requests x {amount.of(each, 'position')} x bytes per slot"
     told += "; those of more as they come, out of the cache" if reserved < running else ""
     kept = ledger.put("state_pool_gib", min(asked, room), told)
     if pool:
@@ -220,7 +221,7 @@ def requests(
         missing = whole - kv
         reason = f"the cache holds {tokens:,} tokens, {needs.context_flag} asks for {least:,}"
         return ledger.close(False, reason, missing)
-    return ledger.close(True, f"{tokens:,} KV tokens for {running} request(s)")
+    return ledger.close(True, f"{tokens:,} KV tokens for {amount.of(running, 'request')}")
 
 
 def taken(view: ModelView) -> Figure:

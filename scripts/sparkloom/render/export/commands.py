@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sparkloom.base import amount
 from sparkloom.inputs.importers.found import by_flag, marked
 from sparkloom.inputs.profile._text import block
 from sparkloom.launch.resolve import Launch, Rank
@@ -24,7 +25,7 @@ def write(launch: Launch, facts: Mapping[str, Any]) -> str:
 def head(launch: Launch) -> Iterator[str]:
     """What a person has to have before the first of these commands."""
     model = launch.profile.profile.model
-    yield f"{launch.profile.name}: {launch.engine} {launch.release} on {len(launch.ranks)} Spark(s)"
+    yield f"{launch.profile.name}: {launch.engine} {launch.release} on {amount.of(len(launch.ranks), 'Spark')}"
     revision = f" --revision {model.revision}" if model.revision else ""
     yield f"First, on every node: hf download {model.id}{revision}"
     if host.key_place(launch):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkloom import case
-from sparkloom.base import files, repository
+from sparkloom.base import amount, files, repository
 from sparkloom.base.errors import InputError
 from sparkloom.inputs import answers
 from sparkloom.inputs.cluster import Cluster
@@ -121,7 +121,8 @@ def ask(cluster: Cluster, inventory: Path, extra: Iterable[str], say: Callable[[
     kept.unlink(missing_ok=True)
     play.require_collections()
     command = play.command(repository.REPO / "playbooks" / "cabling.yml", inventory, extra)
-    say(f"listening on the ports of {len(cluster.nodes)} node(s); a switch needs half a minute to say its name\n")
+    ports = f"the ports of {amount.of(len(cluster.nodes), 'node')}"
+    say(f"listening on {ports}; a switch needs half a minute to say its name\n")
     done = subprocess.run(
         command,
         cwd=repository.WORK,

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from sparkloom.base import amount
 from sparkloom.base import table as tables
 from sparkloom.base.finding import Finding, errors
 
@@ -60,7 +61,7 @@ def verdict(findings: list[Finding], passed: str) -> dict[str, Any]:
     failed, text = errors(findings), table(findings)
     if failed:
         nodes = len({finding.where for finding in failed})
-        text = f"{len(failed)} checks failed on {nodes} node(s)\n{text}"
+        text = f"{len(failed)} checks failed on {amount.of(nodes, 'node')}\n{text}"
     return {"failed": bool(failed), "msg": text or passed, "rows": [as_dict(finding) for finding in findings]}
 
 
@@ -96,10 +97,12 @@ def report(nodes: Sequence[str], checks: Sequence[str], findings: list[Finding],
     """A table of nodes and checks, then what must be mended, then what to know."""
     mend, warnings = _worst_first(checks, findings)
     if not findings:
-        return f"all {len(checks)} checks hold on {len(nodes)} node(s)"
-    parts = [f"{len(checks)} checks on {len(nodes)} node(s):\n{grid(nodes, checks, findings, passed or {})}"]
+        return f"all {len(checks)} checks hold on {amount.of(len(nodes), 'node')}"
+    parts = [f"{len(checks)} checks on {amount.of(len(nodes), 'node')}:\n{grid(nodes, checks, findings, passed or {})}"]
     if mend:
-        parts.append(f"must be mended ({len(mend)} on {len({f.where for f in mend})} node(s)):\n{table(mend, nodes)}")
+        parts.append(
+            f"must be mended ({len(mend)} on {amount.of(len({f.where for f in mend}), 'node')}):\n{table(mend, nodes)}"
+        )
     if warnings:
         parts.append(f"worth knowing ({len(warnings)}):\n{table(warnings, nodes)}")
     return "\n\n".join(parts)
@@ -112,7 +115,7 @@ def screen(nodes: Sequence[str], checks: Sequence[str], findings: list[Finding])
     of: dict[tuple[str, str], list[Finding]] = {}
     for finding in (*mend, *warnings):
         of.setdefault((WORDS[finding.severity], named(finding)), []).append(finding)
-    lines = [f"{len(checks)} checks on {len(nodes)} node(s): {len(mend)} to mend, {len(warnings)} to know"]
+    lines = [f"{len(checks)} checks on {amount.of(len(nodes), 'node')}: {len(mend)} to mend, {len(warnings)} to know"]
     for (mark, name), same in list(of.items())[:MOST]:
         facts = len({finding.message for finding in same})
         where = f"{_where([finding.where for finding in same], nodes)}  {name}{f' (1 of {facts})' if facts > 1 else ''}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from sparkloom.base import document
+from sparkloom.base import amount, document
 from sparkloom.base import table as tables
 from sparkloom.base.finding import Finding, errors
 from sparkloom.base.repository import REPO
@@ -40,8 +40,9 @@ class Report:
     @property
     def verdict(self) -> str:
         if self.good:
-            return f"as planned on {len(self.nodes)} node(s): {', '.join(AREAS)}; {len(self.findings)} finding(s)"
-        return f"{len(errors(self.findings))} thing(s) not as planned"
+            nodes, findings = amount.of(len(self.nodes), "node"), amount.of(len(self.findings), "finding")
+            return f"as planned on {nodes}: {', '.join(AREAS)}; {findings}"
+        return f"{amount.of(len(errors(self.findings)), 'thing')} not as planned"
 
     def cells(self) -> dict[str, dict[str, str]]:
         """node -> area -> ok, warning, a number of findings, or ? where nothing could be read."""

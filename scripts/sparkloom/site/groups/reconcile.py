@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sparkloom.base import json_text
+from sparkloom.base import amount, json_text
 from sparkloom.base.finding import Finding, errors
 from sparkloom.inputs.cluster import Cluster
 from sparkloom.judge.fleet.steps import STAYS
@@ -112,7 +112,7 @@ class Stopped(Exception):
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         self.findings = list(findings)
-        super().__init__(f"{len(findings)} finding(s)")
+        super().__init__(amount.of(len(findings), "finding"))
 
 
 class Reconciler:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sparkloom.base import amount
 from sparkloom.inputs.checkpoint import tensors
 from sparkloom.inputs.checkpoint.architectures import _common as common
 from sparkloom.inputs.checkpoint.architectures._common import reads
@@ -21,7 +22,7 @@ def m2(config: Config) -> Shape:
     forward = common.experts(text, shared=0, router_bias=True, **common.SPARSE_BLOCK)
     layers = common.alike(text, "model", mixer, forward)
     named = text.about("mtp").count("num_mtp_modules")
-    unknown = f"config.json names {named} draft module(s); published checkpoints of M2 hold none"
+    unknown = f"config.json names {amount.of(named, 'draft module')}; published checkpoints of M2 hold none"
     return common.model(config, "model", layers, unknown=(unknown,) if named else ())
 
 
@@ -45,7 +46,9 @@ def m3(config: Config) -> Shape:
             more = tensors.extras(sparse, "minimax_indexer", f"{place}.self_attn", hidden=plain.hidden)
         layers.append(Layer(place, mixer, _forward(text, routed[number]), more=more))
     named = text.about("mtp").count("num_mtp_modules")
-    unknown = f"config.json names {named} draft module(s); whether the checkpoint holds them only its index says"
+    unknown = (
+        f"config.json names {amount.of(named, 'draft module')}; whether the checkpoint holds them only its index says"
+    )
     vision = _tower(config, plain.hidden)
     return common.model(config, at, layers, head=f"{before}lm_head", vision=vision, unknown=(unknown,))
 
