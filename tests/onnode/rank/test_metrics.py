@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -16,6 +17,7 @@ import pytest
 from sparkloom.onnode.rank import answers, causes, exposition
 from sparkloom.onnode.rank.plan import GroupPlan
 from sparkloom.onnode.rank.status_log import StatusLog
+from sparkloom.render.manifests import supervision
 from tests import exposition as told
 from tests.onnode.rank.ranks import Ranks
 from tests.onnode.rank.test_probes import Answerer, ask, served
@@ -118,6 +120,14 @@ def test_an_engine_s_words_make_no_series_of_their_own(tmp_path: Path) -> None:
     assert told.one(page(log), "sparkloom_rank_cause", rule="nccl-socket-fallback", phase="stopping") == 1
     log.cause("failed", "the engine ended with status 1; some-body-s: text")
     assert told.one(page(log), "sparkloom_rank_cause", rule="") == 1
+
+
+def test_a_rank_that_names_a_cause_is_still_asked(tmp_path: Path) -> None:
+    """Red before: its page broke at the first cause, as lines that are noise are of no rule."""
+    patterns = json.loads(supervision.patterns("vllm"))
+    log = StatusLog(order(tmp_path, patterns=patterns), 0)
+    log.cause("down", f"the engine ended with status 1; {patterns[0]['rule']}: so it said; fix: that")
+    assert told.one(page(log), "sparkloom_rank_cause", rule=patterns[0]["rule"], phase="down") == 1
 
 
 def test_stops_are_counted_from_0_on(log: StatusLog) -> None:

@@ -94,7 +94,7 @@ def _stops(state: State) -> Iterator[Sample]:
 
 def _cause(state: State) -> Iterator[Sample]:
     if state.status["cause"]:
-        rules = {entry["rule"] for entry in state.plan.patterns}
+        rules = {entry.get("rule", "") for entry in state.plan.patterns}  # noise is of none
         yield {"phase": phase(state.status), "rule": causes.rule(state.status["cause"], rules)}, 1.0
 
 

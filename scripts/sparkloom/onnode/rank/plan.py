@@ -93,7 +93,7 @@ class GroupPlan:
     package: str = ""  # the engine's own, as Python imports it
     modules: tuple[dict[str, str], ...] = ()  # {module, flag}: what a flag needs beside it
     given: tuple[str, ...] = ()  # other files that were put into this pod
-    patterns: tuple[dict[str, str], ...] = ()  # {rule, severity, pattern, fix}
+    patterns: tuple[dict[str, str], ...] = ()  # {rule, severity, pattern, fix}; noise: {severity, pattern}
     group: str = ""  # the pods' label; the profile where nothing is said
     sys: str = "/sys/class"
     run: str = RUN
