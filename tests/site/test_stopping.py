@@ -98,8 +98,9 @@ def test_a_stopped_group_stays_so_until_it_is_started(site: Site) -> None:
     del site.cluster.objects["Lease", "spark3"]
     assert site.cluster.asleep() == {"big": False, "chat": False} and site.status(0)["big"]["state"] == "serves"
     site.cluster.objects["Pod", "big-rank0-0"]["status"] |= {"containerStatuses": [NO_IMAGE], "phase": "Pending"}
-    told = site.type("sparkloom start big")
-    assert "big is not stopped" in told and "does not come to spark1: Back-off" in " ".join(told.split())
+    told = " ".join(site.type("sparkloom start big", 1).split())
+    assert "big is not stopped, and does not serve: rank 0 on no node: its image" in told, "exit 0 before"
+    assert "does not come to spark1: Back-off" in told
 
 
 def test_a_stop_of_before_the_map_counts_until_somebody_says_otherwise(site: Site) -> None:

@@ -53,11 +53,14 @@ def stop(site: Site, chosen: Sequence[Observed], who: str, say: Say) -> None:
 def start(site: Site, chosen: Sequence[Observed], say: Say) -> list[str]:
     """What is missing of each that does not serve then. Those on one Spark load one after the other."""
     rest = {one.name: one for one in chosen if stopping.rests(one)}
-    for one in chosen:
-        if one.name not in rest:
-            say(f"{one.name} is not stopped; `sparkloom status {one.name}` says what it is at{_cause(site, one)}")
-    if missing := [f"{one.name} was not started: {told}" for one in rest.values() for told in _hindered(site, one)]:
-        return missing
+    missing = []
+    for one in (one for one in chosen if one.name not in rest):
+        if cause := _cause(site, one):
+            missing.append(f"{one.name} is not stopped, and does not serve:{cause}")
+        else:
+            say(f"{one.name} is not stopped; `sparkloom status {one.name}` says what it is at")
+    if away := [f"{one.name} was not started: {told}" for one in rest.values() for told in _hindered(site, one)]:
+        return missing + away
     for problem in ground.ill(site.look, site.cluster.called):
         say(problem)
     for wave in steps.order([Placed(name, one.profile, tuple(one.nodes)) for name, one in rest.items()], {}):
@@ -80,12 +83,13 @@ def _waited(site: Site, one: Observed, say: Say) -> Iterator[str]:
         say(f"{one.name} serves: {outcome.message}")
         return
     again = now.read(site.cluster, site.reached)
-    yield f"{one.name} does not serve: {outcome.message}{_cause(again, again.one(one.name))}"
+    yield f"{one.name} does not serve:{_cause(again, again.one(one.name)) or f' {outcome.message}'}"
 
 
 def _cause(site: Site, one: Observed) -> str:
-    told = picture.group(one, site.look, {})["cause"]
-    return f"\n  {told}" if told else ""
+    """On a line of its own; empty for one that serves."""
+    told = picture.group(one, site.look, site.cluster.called)
+    return f"\n  {told['cause']}" if told["cause"] and not told["serving"] else ""
 
 
 def _hindered(site: Site, one: Observed) -> Iterator[str]:

@@ -61,7 +61,7 @@ def verdict(findings: list[Finding], passed: str) -> dict[str, Any]:
     failed, text = errors(findings), table(findings)
     if failed:
         nodes = len({finding.where for finding in failed})
-        text = f"{len(failed)} checks failed on {amount.of(nodes, 'node')}\n{text}"
+        text = f"{amount.of(len(failed), 'check')} failed on {amount.of(nodes, 'node')}\n{text}"
     return {"failed": bool(failed), "msg": text or passed, "rows": [as_dict(finding) for finding in findings]}
 
 
