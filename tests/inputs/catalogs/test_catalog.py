@@ -12,7 +12,7 @@ from sparkloom.inputs.catalogs import argv as command_line
 from sparkloom.inputs.catalogs import environment, flagtypes
 from sparkloom.inputs.catalogs.catalog import Catalog
 from sparkloom.inputs.catalogs.flagtypes import FlagError
-from sparkloom.inputs.catalogs.releases import FOLDER, UnknownEngine, nearest, releases
+from sparkloom.inputs.catalogs.releases import FOLDER, nearest, releases
 from sparkloom.launch import engines
 
 FILES = sorted(FOLDER.glob("*.json"))
@@ -44,7 +44,7 @@ def test_the_releases_that_the_product_speaks() -> None:
     assert (
         releases("sglang").index("0.5.9") < releases("sglang").index("0.5.10rc0") < releases("sglang").index("0.5.10")
     )
-    with pytest.raises(UnknownEngine, match="known engines: llamacpp, sglang, trtllm, vllm"):
+    with pytest.raises(LookupError, match="known engines: llamacpp, sglang, trtllm, vllm"):
         releases("sglan")
 
 

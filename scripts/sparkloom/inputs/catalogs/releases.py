@@ -18,10 +18,6 @@ _LEADING = re.compile(
 _BUILD = re.compile(r"b(\d+)$")  # llama.cpp counts its builds
 
 
-class UnknownEngine(LookupError):
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """The catalog that answers for `asked`; `note` says so where it is another release's. `next`: the one after it."""
@@ -43,7 +39,7 @@ def releases(engine: str) -> tuple[str, ...]:
     """Releases with a catalog, oldest first."""
     names = [path.stem.removeprefix(f"{engine}-") for path in FOLDER.glob(f"{engine}-*.json")]
     if not names:
-        raise UnknownEngine(f"engine '{engine}' has no catalog; known engines: {', '.join(engines())}")
+        raise LookupError(f"engine '{engine}' has no catalog; known engines: {', '.join(engines())}")
     return tuple(sorted(names, key=_order))
 
 
