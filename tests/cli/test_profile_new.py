@@ -29,7 +29,7 @@ def test_new_prints_a_profile_and_says_what_it_could_not_know() -> None:
     assert done.returncode == 0
     data = yaml.safe_load(done.stdout)
     assert data["model"]["id"] == "openai/gpt-oss-120b" and data["launch"]["parallel"]["nodes"] == 1
-    assert "fits on 1 Spark" in done.stderr and "~ no index and no weights" in done.stderr
+    assert "fits on 1 Spark, " in done.stderr and "~ no index and no weights" in done.stderr
 
 
 def test_new_writes_a_file_once(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ def test_from_its_config_to_a_manifest(terminal: Terminal) -> None:
     shutil.copy(RECIPES / "config.json", terminal.home / "wren")
     terminal.type("sparkloom profile new ./wren -o mine.yml").has("fits on", "wrote mine.yml", "next: sparkloom lint")
     terminal.type("sparkloom profile check mine.yml ./wren", None)
-    terminal.type("sparkloom lint mine.yml").has("1 profile")
+    terminal.type("sparkloom lint mine.yml").has("1 profile: ")
     terminal.type("sparkloom plan mine.yml").has("fits", "what a Spark has", "predicted")
     terminal.type("sparkloom plan mine.yml --explain").has("from")
     told = json.loads(terminal.type("sparkloom plan mine.yml --json", copied=True).text)

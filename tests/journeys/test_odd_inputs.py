@@ -131,7 +131,7 @@ INPUTS = {
     "matrix folder run": (2, "folder", "YAML file"),
     "profile new folder": (2, "folder", "config.json"),
     "plan 'name with spaces.yml'": (0, "name with spaces"),
-    "lint größe.yml": (0, "1 profile"),
+    "lint größe.yml": (0, "1 profile: "),
     # standard input and output
     "diagnose - </dev/null": (2, "standard input", "expected"),
     "diagnose - <&-": (2, "standard input", "expected"),

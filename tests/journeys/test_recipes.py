@@ -27,7 +27,7 @@ def test_every_form_is_understood_and_becomes_a_profile(terminal: Terminal, name
     model, engine, sparks, code = FORMS[name]
     shutil.copy(RECIPES / name, terminal.home)
     seen = terminal.type(f"sparkloom import {name} -o mine.yml", code)
-    seen.has(model, engine, f"{sparks} Spark", "wrote mine.yml")
+    seen.has(model, engine, f"{sparks} Spark{'s' * (sparks != 1)}, ", "wrote mine.yml")
     told = json.loads(terminal.type(f"sparkloom import {name} --json", code, copied=True).text)
     assert told["verdict"]["fits"] is True and told["profile"]["model"]["id"] == model
     assert all(left["what"] and left["why"] for left in told["remainder"])
@@ -49,7 +49,7 @@ def test_what_a_post_forgot_is_named_with_its_cure_and_cured(terminal: Terminal)
 
 def test_a_command_line_is_pasted_into_standard_input(terminal: Terminal) -> None:
     words = "vllm serve openai/gpt-oss-120b --max-model-len 65536 --gpu-memory-utilization 0.7"
-    terminal.type(f"echo {quoted(words)} | sparkloom import -").has(OSS, "1 Spark")
+    terminal.type(f"echo {quoted(words)} | sparkloom import -").has(OSS, "1 Spark, ")
     terminal.type(f"sparkloom import - <<< {quoted(words + ' --max-modle-len 1')}", 1).has("did you mean")
     terminal.type("sparkloom import - <<< 'make dinner'", 2).has("no engine is started in it", "expected")
     terminal.type("sparkloom import - </dev/null", 2).has("no engine is started in it")

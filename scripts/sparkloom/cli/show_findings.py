@@ -29,11 +29,7 @@ def listed(terminal: Console, findings: list[dict[str, Any]], verbose: bool | No
     if findings and verbose is False and window(terminal):
         paragraph(terminal, "-v: all of it, the rules' names and where they are known from", style="dim")
     counts = {severity: sum(f["severity"] == severity for f in findings) for severity in ORDER}
-    told = (
-        f"{count} info" if severity == "info" else amount.of(count, severity)
-        for severity, count in counts.items()
-        if count
-    )
+    told = (f"{count} info" if name == "info" else amount.of(count, name) for name, count in counts.items() if count)
     return ", ".join(told) or "no findings"
 
 

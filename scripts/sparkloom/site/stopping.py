@@ -54,7 +54,9 @@ def start(site: Site, chosen: Sequence[Observed], say: Say) -> list[str]:
     """What is missing of each that does not serve then. Those on one Spark load one after the other."""
     rest = {one.name: one for one in chosen if stopping.rests(one)}
     missing = []
-    for one in (one for one in chosen if one.name not in rest):
+    for one in chosen:
+        if one.name in rest:
+            continue
         if cause := _cause(site, one):
             missing.append(f"{one.name} is not stopped, and does not serve:{cause}")
         else:

@@ -60,10 +60,10 @@ def stop(why: str) -> str:
     return next((name for name, begins in ENDS if re.match(begins, text)), "other")
 
 
-def rule(cause: str, known: Iterable[str]) -> str:
+def rule(cause: str, patterns: Iterable[Mapping[str, Any]]) -> str:
     """The rule that names a cause; empty where none does. Whoever writes into an engine's log cannot add to them."""
     named = set(re.findall(r"; ([a-z0-9]+(?:-[a-z0-9]+)+): ", cause))
-    return min(named & set(known), default="")
+    return min(named & {entry["rule"] for entry in patterns if entry["severity"] != NOISE}, default="")
 
 
 def stage(line: str, progress: Iterable[Sequence[str]]) -> str:

@@ -94,8 +94,7 @@ def _stops(state: State) -> Iterator[Sample]:
 
 def _cause(state: State) -> Iterator[Sample]:
     if state.status["cause"]:
-        rules = {entry.get("rule", "") for entry in state.plan.patterns}  # noise is of none
-        yield {"phase": phase(state.status), "rule": causes.rule(state.status["cause"], rules)}, 1.0
+        yield {"phase": phase(state.status), "rule": causes.rule(state.status["cause"], state.plan.patterns)}, 1.0
 
 
 def _budget(state: State) -> Iterator[Sample]:
