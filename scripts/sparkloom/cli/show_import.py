@@ -38,7 +38,7 @@ def taken(data: dict[str, Any], file: str, output: Path | None, verbose: bool = 
     shown = [finding for finding in verdict["findings"] if verbose or finding["severity"] != "info"]
     terminal.print(show_findings.listed(terminal, shown, verbose), style="bold")
     if remarks := len(verdict["findings"]) - len(shown):
-        more = f"and {amount.of(remarks, 'remark')}, none of them against it: -v shows them"
+        more = f"and {amount.of(remarks, 'remark')}, nothing against it: -v shows more"
         paragraph(terminal, more, style="dim")
     show_start.assumed(terminal, show_start.given(data["assumed"]))
     _next(terminal, data, verdict, output)
