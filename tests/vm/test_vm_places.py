@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import json
 
 import pytest
 
 from sparkloom.render.manifests import attachments
-from testbed.base.vm_names import Machine
 from testbed.beds.vm import login
-from testbed.make import rootfs
 from tests.vm.machines import Rack
 
 pytestmark = [pytest.mark.vm, pytest.mark.slow]
-PLUGINS = ("host-device", "static")
-
-
-def bring(machine: Machine) -> None:
-    """The node image's plugins; a machine has none."""
-    for name in PLUGINS:
-        text = base64.b64encode((rootfs.rootfs() / "usr/lib/cni" / name).read_bytes()).decode()
-        login.sh(
-            machine, f"mkdir -p /root/cni; base64 -d >/root/cni/{name} <<'EOF'\n{text}\nEOF\nchmod +x /root/cni/{name}"
-        )
 
 
 def test_a_function_is_found_by_its_place_whatever_it_is_called(rack: Rack) -> None:
@@ -32,19 +19,18 @@ def test_a_function_is_found_by_its_place_whatever_it_is_called(rack: Rack) -> N
     plugin, _private = json.loads(attachments.definition(mine, "sparkloom")["spec"]["config"])["plugins"]
     given = {"cniVersion": attachments.CNI_VERSION, "name": mine.name, "runtimeConfig": {"ips": ["192.168.100.11/24"]}}
     config = json.dumps({**given, **plugin})
-    bring(one)
     port = mine.place.split("/")[-2]
     said = login.out(
         one,
         f"""echo 2 > /sys/bus/pci/devices/{port}/sriov_numvfs; sleep 3
         ip link set $(ls {mine.place}/net) name another
         ip netns add pod
-        export CNI_PATH=/root/cni CNI_CONTAINERID=c1 CNI_NETNS=/var/run/netns/pod CNI_IFNAME=net1
-        echo '{config}' | CNI_COMMAND=ADD /root/cni/host-device >/dev/null
+        export CNI_PATH=/usr/lib/cni CNI_CONTAINERID=c1 CNI_NETNS=/var/run/netns/pod CNI_IFNAME=net1
+        echo '{config}' | CNI_COMMAND=ADD /usr/lib/cni/host-device >/dev/null
         ip -n pod -br -4 address show net1 | tr -s ' '
-        echo '{config}' | CNI_COMMAND=DEL /root/cni/host-device
+        echo '{config}' | CNI_COMMAND=DEL /usr/lib/cni/host-device
         ls {mine.place}/net
-        ip netns del pod; echo 0 > /sys/bus/pci/devices/{port}/sriov_numvfs; rm -r /root/cni""",
+        ip netns del pod; echo 0 > /sys/bus/pci/devices/{port}/sriov_numvfs""",
     ).splitlines()
     name, _carrier, address = said[0].split()
     assert (name, address) == ("net1", "192.168.100.11/24"), "its carrier is the port's, which another test may have up"
