@@ -7,6 +7,6 @@ scripts/setup/setup.sh
 export PATH=$REPO/.venv/bin:$PATH
 
 step machines "building and booting what the virtual machines need" "$PY" -m testbed vm build
-step k3s "building K3s itself, once (9 to 25 minutes)" "$PY" -m testbed bare build
+step k3s "building K3s itself, once (25 minutes of one core)" "$PY" -m testbed bare build
 step pytest "the fabric's story on two machines" "$PY" -m pytest -m vm --durations=0 "$@"
 say test-vm "finished in $(seconds_since "$SPARKLOOM_STARTED") s"
